@@ -231,6 +231,7 @@ def command(
         judged = _judge_together(recordings, models, profile)
         chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
         stem = Path(sequence).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
+        writers: dict[str, Callable[[], str | bytes]]
         writers = {"svg": partial(svg_chart, chart), "mermaid": partial(mermaid_chart, chart)}
         with remove_on_failure() as begin:
             for form in forms:

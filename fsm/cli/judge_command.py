@@ -172,14 +172,12 @@ def command(
     """
     part = Part(since=since, until=until, entity=entity)
     _check(part, ctx.params)
-    if master:
-        from fsm.cli.judge_modes import judge_on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
+    if master or follow:
+        from fsm.cli import judge_modes  # noqa: PLC0415  (slow to import, and rarely needed)
 
-        return judge_on_cluster(ctx.params, master)
-    if follow:
-        from fsm.cli.judge_modes import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
-
-        return judge_followed(ctx.params, part)
+        if master:
+            return judge_modes.judge_on_cluster(ctx.params, master)
+        return judge_modes.follow(ctx.params, part)
     traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))
     source = Rotated(names=traces) if rotated else None
     size = options.sizes((*traces, calls))
@@ -226,9 +224,9 @@ def _judge_all(
             judged[trace] = judge_trace(trace, properties=properties)
         except InputError as error:
             problems[trace] = error.problems
-    for trace in traces:
+    for trace in [name for name in problems if judged and name != STDIN]:
         # The property belongs to a machine of another recording, so leave it out for this one.
-        if judged and trace != STDIN and {problem.code for problem in problems.get(trace, ())} == {"FSM211"}:
+        if {problem.code for problem in problems[trace]} == {"FSM211"}:
             del problems[trace]
             judged[trace] = judge_trace(trace)
     return judged, tuple(dict.fromkeys(problem for found in problems.values() for problem in found))

@@ -107,7 +107,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
         ),
         ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
     )
-    metrics, profile, assume = given["metrics"], given["profile"], given["restarts"]
+    profile, assume = given["profile"], given["restarts"]
     signalled: set[str] = set()
     absent = False
 
@@ -119,12 +119,12 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
 
     with ExitStack() as stack:
         stack.enter_context(INTERRUPTION.ends(lambda: signalled.add("end")))
-        stack.callback(
-            signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: signalled.add("summary"))
-        )
+        before = signal.signal(signal.SIGUSR1, lambda *_: signalled.add("summary"))
+        stack.callback(signal.signal, signal.SIGUSR1, before)
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
-        counted = stack.enter_context(_serve_metrics(metrics, given["fail_on"])) if metrics else None
+        listening = given["metrics"]
+        counted = stack.enter_context(_serve_metrics(listening, given["fail_on"])) if listening else None
         restarts = Restarts(assume=assume, shortest=given["shortest_restart"] * 1_000_000)
         source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=round(given["settle"] * 1e9))

@@ -168,7 +168,8 @@ def _suggest(
         taken = [stated.name for stated in found.properties]
         made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=bar.advance)
     put(report.suggestions(made, mutated), output)
-    return (ExitCode.FAILS if made.left else ExitCode.HOLDS).value
+    answer: ExitCode = ExitCode.FAILS if made.left else ExitCode.HOLDS
+    return answer.value
 
 
 def _specification_or_empty(name: str) -> Specification[Machine | System]:

@@ -131,11 +131,10 @@ def convert_command(
         room = Restarts(assume=restarts, shortest=shortest_restart * 1_000_000)
         source = Rotated(names=traces) if rotated else None
         recording = open_recording(name, bar.advance, restarts=room, source=source)
+        hint = "'fsm judge --help' lists the kinds of recordings"
         if not recording.form.name:
-            what = (
-                "the file is not a recording: none of its lines is a line of a log, a call, an event or an observation"
-            )
-            raise refused(name, "FSM215", what, "'fsm judge --help' lists the kinds of recordings")
+            kinds = "none of its lines is a line of a log, a call, an event or an observation"
+            raise refused(name, "FSM215", f"the file is not a recording: {kinds}", hint)
         if recording.form is HISTORY:
             what = "the file is a history of concurrent operations, which cannot become a table"
             raise refused(name, "FSM215", what, "judge the history itself, with 'fsm judge'")

@@ -144,8 +144,8 @@ def text(
         late = "; then the time for the search was over" if search.cut else ""
         late = "; then the SUT no longer answered" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
-    told = f"{words.plural(tested.told, 'event')} checked against the calls"
-    yield from layout.notes(told if tested.told else "")
+    if tested.told:
+        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _unreached_lines(tested, layout)
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (

@@ -88,7 +88,7 @@ def _rows(
     (what, number), *_ = Counter(what for _, what, _ in rows).most_common(1) or [("", 0)]
     if number < _ALIKE or len(rows) < len(cells):
         return rows
-    (kind,) = {kind for _, text, kind in rows if text == what}
+    kind = next(kind for _, text, kind in rows if text == what)
     others = "all other states" if number < len(rows) else "all states"
     return [*(row for row in rows if row[1] != what), (f"{lead}{others}", what, kind)]
 
@@ -238,12 +238,9 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
     for number, (each, what) in enumerate(taken, 1):
         if number == len(run.steps) + 1:
             yield f"{'':{indent}}and then forever"
-        if each.done:
-            yield f"{'':{indent}}{number:2} {what}"
-            yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
-            continue
         where = each.source if each.source == each.target else f"{each.source} → {each.target}"
-        yield f"{'':{indent}}{number:2} {what:<{longest}}  {where}"
+        yield f"{'':{indent}}{number:2} {what if each.done else f'{what:<{longest}}  {where}'}"
+        yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
     if run.stopped:
         yield f"{'':{indent}}and then nothing more happens"
 

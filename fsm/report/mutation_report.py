@@ -100,12 +100,11 @@ def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
 
 
 def _mutant(outcome: MutationOutcome[Mutant | JointMutant], path: str, layout: Layout) -> Iterator[str]:
+    word, colour, more = "survives", "red", "no property breaks"
     if outcome.killers:
         word, colour, more = "killed", "green", f"by {', '.join(outcome.killers)}"
     elif outcome.equivalent:
         word, colour, more = "equal", "blue", "the mutant is equivalent to the original"
-    else:
-        word, colour, more = "survives", "red", "no property breaks"
     yield f"  {layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
     yield from layout.kept(f"{_place(path, outcome.mutant.line)}: {more}", " " * 12)
 
@@ -181,8 +180,7 @@ def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[st
     alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
     yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{noticed((power,))}; {alarms}")
     if power.alarms and not profiled:
-        why = "without --profile, known deviations of the recorded version count as false alarms"
-        yield from layout.kept(why)
+        yield from layout.kept("without --profile, known deviations of the recorded version count as false alarms")
     for title, table in zip(("kind", "cell"), power_tables(power) if power.planted else (), strict=False):
         rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
         rows += [(name, [f"{counted[each]:,}" for each in ANSWERS]) for name, counted in table.items()]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import chain, count, repeat
@@ -28,28 +29,26 @@ class Choice(NamedTuple):
     call: str  # begins, on, ends or unspecified; interrupts: ends all calls; empty: takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
-        way = self.instant.way
+        way, deviation = self.instant.way, self.instant.way and self.instant.way.deviation
         found: dict[str, Json] = {
-            "key": self.key,
-            "to": self.instant.to,
             "call": self.call,
             "reply": [*way.reply] if way else [],
             "emits": [*self.instant.emits],
             "within": way.within if way else 0,
             "about": outcome.about if outcome else "",
-            "deviation": way.deviation.name if way and way.deviation else "",
+            "deviation": deviation.name if deviation else "",
         }
-        return {name: value for name, value in found.items() if name in {"key", "to"} or value}
+        return {"key": self.key, "to": self.instant.to, **{name: value for name, value in found.items() if value}}
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
-    known: dict[str, int] = {}
+    known: Counter[str] = Counter()
     for instant in instants:
         name = instant.way.name if instant.way else f"{UNSPECIFIED}-{table.states[instant.to]}"
-        known[name] = known.get(name, 0) + 1
+        known[name] += 1
         key = name if known[name] == 1 else f"{name}.{known[name]}"
         yield Choice(key, instant, _call(rules, instant, row, ends=ends))
 
@@ -150,6 +149,7 @@ def machine_data(
     cells = {name: cell_data(each) for name, each in rules.items()}
     drawings = {name: picture(each) for name, each in machines.items()}
     pictures = [*dict.fromkeys(drawings.values())]
+    svgs = (_REPEATED.sub("", svg(each).decode()) for each in pictures)
     table = rules[""].table
     return {
         **picked(machine, "name", "title", "about", "source", "entity"),
@@ -181,20 +181,15 @@ def machine_data(
             }
             for name in names
         ],
-        "pictures": [
-            drawn[drawn.index("<svg") :] for drawn in (_REPEATED.sub("", svg(each).decode()) for each in pictures)
-        ],
+        "pictures": [drawn[drawn.index("<svg") :] for drawn in svgs],
     }
 
 
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
     profiles = machine.profiles.values()
-    deviations = (
-        *(each.deviation for profile in profiles for each in profile.overrides),
-        *(exemption.deviation for profile in profiles for exemption in profile.exemptions),
-    )
-    broken = (each.clause for each in deviations if each)
-    overrides = (override for profile in profiles for override in profile.overrides)
+    overrides = [override for profile in profiles for override in profile.overrides]
+    exemptions = (exemption for profile in profiles for exemption in profile.exemptions)
+    broken = (each.deviation.clause for each in (*overrides, *exemptions) if each.deviation)
     rows: tuple[Event | Override, ...] = (*machine.events.values(), *overrides)
     used = (cell.clause for row in rows for cell in (*row.cells.values(), *row.ends.values()))
     for clause in (*machine.clauses.values(), *used, *broken):
@@ -232,17 +227,18 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
     variants = {name: _events(table, options) for name, table in tables.items()}
     base = variants[""]
     machines = [*dict.fromkeys(part.machine.name for part in system.parts.values())]
+    copies = [(copy.name, system.parts[copy.part]) for copy in system.copies]
     return {
         "name": system.name,
         "profiles": [*names],
         "copies": [
             {
-                "name": copy.name,
-                "machine": machines.index(system.parts[copy.part].machine.name),
-                "about": system.parts[copy.part].about,
-                "initial": [*system.parts[copy.part].machine.states].index(system.parts[copy.part].initial),
+                "name": name,
+                "machine": machines.index(part.machine.name),
+                "about": part.about,
+                "initial": [*part.machine.states].index(part.initial),
             }
-            for copy in system.copies
+            for name, part in copies
         ],
         "clauses": {clause.name: clause_data(clause) for clause in system.clauses.values()},
         "events": [
@@ -261,11 +257,8 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
 
 
 def _states(table: SystemTable) -> Json:
-    by_part = {copy.part: table.table_of(copy.part) for copy in table.system.copies}
-    return [
-        [by_part[copy.part].bare(state) for state in range(len(by_part[copy.part].states))]
-        for copy in table.system.copies
-    ]
+    parts = (table.table_of(copy.part) for copy in table.system.copies)
+    return [[part.bare(state) for state in range(len(part.states))] for part in parts]
 
 
 def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
@@ -315,14 +308,10 @@ def _condition(condition: Condition | None, table: SystemTable) -> Json:
             return None
         case Not(of=inner):
             return ["not", _condition(inner, table)]
-        case All(of=parts):
-            return ["all", *(_condition(each, table) for each in parts)]
-        case Some(of=parts):
-            return ["some", *(_condition(each, table) for each in parts)]
+        case All(of=parts) | Some(of=parts):
+            return ["all" if isinstance(condition, All) else "some", *(_condition(each, table) for each in parts)]
         case At(part=part, copies=copies, states=states, every=every):
-            numbers: list[Json] = [
-                number for number, state in enumerate(table.table_of(part).states) if state in states
-            ]
-            return ["at", [*copies], numbers, every or len(copies) == 1]
+            numbers = (number for number, state in enumerate(table.table_of(part).states) if state in states)
+            return ["at", [*copies], [*numbers], every or len(copies) == 1]
         case _:
             raise TypeError(f"{condition} is not about the states of parts")
