@@ -288,16 +288,18 @@ _NODES: Final = 5
 @joined
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> Iterator[str]:
     if by == "clause":
-        for share in summary.of_all().shares:
+        shares = summary.of_all().shares
+        for share in shares:
             for word, cause in _causes(share, least):
                 yield from layout.wrapped(_head(word, cause, share), marked=word)
                 yield from _evidence(cause, layout, share, summary.nodes(share.machine, cause))
                 yield ""
-        for share in summary.of_all().shares:
+        for share in shares:
             yield from _counts(share, layout, least)
     else:
-        for name in sorted({getattr(share, by) for share in summary.shares}):
-            group = Summary(shares=tuple(share for share in summary.shares if getattr(share, by) == name)).of_all()
+        groups = words.grouped((getattr(share, by), share) for share in summary.shares)
+        for name in sorted(groups):
+            group = Summary(shares=tuple(groups[name])).of_all()
             title = name or f"no {by} is known"
             yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
             for share in group.shares:
@@ -345,8 +347,9 @@ def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     yield from layout.wrapped(f"{share.machine} {answer.word}", marked=answer.word)
     found = [(word, cause.count) for word, cause in _causes(share, least)]
     size = {"recording": share.recordings, share.entity: share.entities, "observation": share.observations}
-    yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
-    for reason, count in share.unknown.items():
-        yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
-    exercised = words.exercised([count for row in share.cells.values() for count in row.values()])
-    yield from layout.wrapped(exercised, "    ")
+    yield from layout.notes(
+        ", ".join(words.tally_of(found, size, share.notes)),
+        *(f"unknown of {words.plural(count, 'recording')}: {reason}" for reason, count in share.unknown.items()),
+        words.exercised([count for row in share.cells.values() for count in row.values()]),
+        first="    ",
+    )

@@ -75,10 +75,9 @@ def _capped_entities(cause: GatheredCause) -> GatheredCause:
 def _reason(found: Share, parts: Iterable[Share]) -> str:
     idle = no_entity_reason(found.entity)
     reasons = [next(iter(share.unknown), "") for share in parts]
-    if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
-        return others[0]
-    # The other reasons apply only if every part reports one.
-    if not all(reasons):
+    if others := {*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}:
+        return min(others, key=_reason_order)
+    if not all(reasons):  # The other reasons apply only if every part reports one.
         return ""
     if NOTHING_MET in reasons:
         return NOTHING_MET
@@ -198,8 +197,7 @@ def sum_summaries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     whole: list[Summary] = []
     for batch in batches:
         whole = [total([*whole, *(_SUMMARY.decode(text) for text in batch["judged"].to_pylist() if text)])]
-        wrong = batch.filter(pc.not_equal(batch["problem"], ""))
-        if wrong.num_rows:
+        if (wrong := batch.filter(pc.not_equal(batch["problem"], ""))).num_rows:
             yield wrong
     for summary in whole:
         yield _answer(_Key("", ""), msgspec.json.encode(summary), "")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -118,35 +119,6 @@ def _markdown_text(value: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
 
 
-# The style sheet of the HTML report.
-_STYLE: Final = """\
-:root { color-scheme: light dark }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
-table { border-collapse: collapse; margin: .6rem 0 }
-th, td { border: 1px solid #8886; padding: .15rem .5rem; text-align: left }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
-.wide { overflow-x: auto }
-.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } \
-.beyond { background: #8884 }
-.first { outline: 3px solid #2468c8; outline-offset: -3px } \
-.second { outline: 3px dashed #b03a8c; outline-offset: -3px }
-.key span { padding: .1rem .5rem; margin-right: .5rem }
-pre { background: #8882; padding: .6rem; overflow-x: auto }
-summary { cursor: pointer }"""
-_HEAD: Final = f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width">
-<title>Coverage of the specification</title>
-<style>
-{_STYLE}
-</style>
-</head>
-<body>
-<h1>Coverage of the specification</h1>"""
 _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
 
 
@@ -156,7 +128,20 @@ def _escape_html(value: str) -> str:
 
 @joined
 def html(cover: CoverReport) -> Iterator[str]:
-    yield _HEAD
+    style = files("fsm.report").joinpath("cover.css").read_text(encoding="utf-8")
+    yield f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>Coverage of the specification</title>
+<style>
+{style}</style>
+</head>
+<body>
+<h1>Coverage of the specification</h1>"""
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
     for recording in cover.listed():
         side = f" {recording.side} set" if cover.against else ""

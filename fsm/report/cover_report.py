@@ -79,10 +79,10 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show this event"
-        return f"needs {' and '.join(NEEDS[need] for need in needs)}" if needs else ""
+        needs = " and ".join(NEEDS[need] for need in self.path.needs)
+        return needs and f"needs {needs}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,11 +62,11 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
         "| model | property | level | steps |",
         "|---|---|---|---|",
     ]
+    names = ((each, each.of.machine.name) for each in found)
     lines += [
-        f"| [{each.of.machine.name}]({each.of.machine.name}.md) "
-        f"| [{each.stated.says}]({each.of.machine.name}.md#{each.stated.name}-fails) "
+        f"| [{name}]({name}.md) | [{each.stated.says}]({name}.md#{each.stated.name}-fails) "
         f"| {each.stated.level} | {each.known.length} |"
-        for each in found
+        for each, name in names
     ]
     pages = {"README.md": "\n".join(lines) + "\n"}
     for model, these in grouped((each.of.machine.name, each) for each in found).items():
