@@ -154,9 +154,9 @@ def command(
     options.refuse(("--why", why > longest, f"no counterexample has a step {why}; the longest one has {longest} steps"))
     options.print_report(
         form,
-        text=lambda: check_report.text(examined, options.layout(), runs=runs or why > 0, why=why),
-        json=lambda: check_report.json(examined, why=why),
-        cases=lambda: check_report.cases(examined),
+        text=partial(check_report.text, examined, runs=runs or why > 0, why=why),
+        json=partial(check_report.json, examined, why=why),
+        cases=partial(check_report.cases, examined),
     )
     if over:
         click.echo(over, err=True)
@@ -219,5 +219,5 @@ def findings_command(names: tuple[str, ...], form: str, output: Path | None) -> 
                     drawn = sequence_svg.svg(sequence.chart(finding.run, finding.of.machine, finding.stated))
                     put(drawn, output / report.picture(finding), begin)
     else:
-        click.echo(report.json(found) if form == "json" else report.text(found, options.layout()), nl=False)
+        options.print_report(form, text=partial(report.text, found), json=partial(report.json, found))
     return report.answer(found).value

@@ -13,7 +13,6 @@ from fsm.checker import as_known
 from fsm.cli import options
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
-from fsm.errors import InputError
 from fsm.language.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
 from fsm.machine.claims import Specification, is_of
@@ -139,9 +138,8 @@ def command(
     size = sum(1 for stated, own in work for _ in _mutants(stated, own))
     with progress("mutating", size) as bar:
         mutated = tuple(_mutate(stated, own, only, bar.advance) for stated, own in work)
-    click.echo(
-        report.json(mutated) if form == "json" else report.text(mutated, options.layout(), listed=listed), nl=False
-    )
+    shown = partial(report.text, mutated, listed=listed)
+    options.print_report(form, text=shown, json=partial(report.json, mutated))
     return report.answer(mutated).value
 
 
@@ -156,7 +154,7 @@ def _suggest(
             "--suggest writes TOML about all survivors; leave out --format and --list",
         ),
     )
-    found = _specification_or_empty(names[0])
+    found = options.claims_or_none(names[0]) or Specification(machine=load(names[0]), properties=())
     if not is_of(found, Machine):
         raise click.UsageError(f"--suggest can be used only with a machine, but {names[0]} is a system")
     options.require_properties(only, [found])
@@ -172,15 +170,6 @@ def _suggest(
     return answer.value
 
 
-def _specification_or_empty(name: str) -> Specification[Machine | System]:
-    try:
-        return claims(name)
-    except InputError as error:
-        if [problem.code for problem in error.problems] != ["FSM306"]:
-            raise
-        return Specification(machine=load(name), properties=())
-
-
 def _power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
@@ -189,8 +178,8 @@ def _power(
             power_over, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=bar.advance
         )
         powers = tuple(map(edited, dict.fromkeys(recordings)))
-    shown = report.power_json(powers) if form == "json" else ""
-    click.echo(shown or report.power_text(powers, options.layout(), profiled=bool(profile)), nl=False)
+    shown = partial(report.power_text, powers, profiled=bool(profile))
+    options.print_report(form, text=shown, json=partial(report.power_json, powers))
     return report.power_answer(powers).value
 
 

@@ -100,9 +100,14 @@ cases_format_option: Final = choice_option(
 )
 
 
-def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
+def print_report(
+    form: str, *, text: Callable[[Layout], str], json: Callable[[], str], cases: Callable[[], Cases] | None = None
+) -> None:
     """Print a report in the format *form*. Only the function for this format is called."""
-    report = case_report(form, cases()) if form in CASE_FORMATS else json() if form == "json" else text()
+    if cases and form in CASE_FORMATS:
+        report = case_report(form, cases())
+    else:
+        report = json() if form == "json" else text(layout())
     click.echo(report, nl=False)
 
 
@@ -307,6 +312,16 @@ def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _
     if problems:
         raise InputError(dict.fromkeys(problems))
     return found
+
+
+def claims_or_none(name: str) -> Specification[Machine | System] | None:
+    """Return the properties of a model with its machine or system, or ``None`` if the model has no property file."""
+    try:
+        return claims(name)
+    except InputError as error:
+        if {problem.code for problem in error.problems} != {"FSM306"}:
+            raise
+        return None
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:

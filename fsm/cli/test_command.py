@@ -236,7 +236,7 @@ def command(
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
         tests = partial(report.cases, specification(model).path)
-        options.print_report(form, text=lambda: report.text(options.layout()), json=report.json, cases=tests)
+        options.print_report(form, text=report.text, json=report.json, cases=tests)
         return report.answer().value
     if again is not None:
         tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
@@ -266,9 +266,9 @@ def command(
     command = shlex.join(["fsm", "test", model, "--against", sut, *repeated_options])
     options.print_report(
         form,
-        text=lambda: conformance_report.text(tested, options.layout(), again=command, least=least, at_least=at_least),
-        json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
-        cases=lambda: conformance_report.cases(tested, least, at_least),
+        text=partial(conformance_report.text, tested, again=command, least=least, at_least=at_least),
+        json=partial(conformance_report.json, tested, again=command, least=least, at_least=at_least),
+        cases=partial(conformance_report.cases, tested, least, at_least),
     )
     return conformance_report.answer(tested, least, at_least).value
 
