@@ -268,8 +268,8 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
         what = words.short(f"{words.moment(step.seen.at)} {words.place(step.place, file)} {words.seen(step.seen)}")
         inline = sum(len(values) for _, values in lines) == 1 and not last
         yield from layout.wrapped(f"{what} — {lines.pop()[1][0]}" if inline else what)
-        for label, (first, *rest) in lines:
-            yield from layout.rows((label, first), *(("", value) for value in rest))
+        for label, values in lines:
+            yield from layout.rows(*((label if value is values[0] else "", value) for value in values))
         for violation in step.violations:
             word = report.word(single(violation))
             yield from layout.wrapped(f"{word}: {words.short(words.what(violation))}", "    ", marked=word)
@@ -279,7 +279,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
             clauses |= {use.clause: None for one in each.derivations for use in one.uses}
             clauses |= {one.clause: None for one in each.ruled_out if reasons}
     yield from ["  clauses"] * any(clauses)
-    yield from (line for text in clause_texts(clauses) for line in layout.wrapped(text, "    "))
+    yield from layout.notes(*clause_texts(clauses), first="    ")
 
 
 def clause_texts(clauses: Iterable[Clause | None]) -> list[str]:

@@ -188,8 +188,9 @@ def machine_data(
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
     profiles = machine.profiles.values()
     overrides = [override for profile in profiles for override in profile.overrides]
-    exemptions = (exemption for profile in profiles for exemption in profile.exemptions)
-    broken = (each.deviation.clause for each in (*overrides, *exemptions) if each.deviation)
+    deviations = [each.deviation for each in overrides]
+    deviations += (exemption.deviation for profile in profiles for exemption in profile.exemptions)
+    broken = (each.clause for each in deviations if each)
     rows: tuple[Event | Override, ...] = (*machine.events.values(), *overrides)
     used = (cell.clause for row in rows for cell in (*row.cells.values(), *row.ends.values()))
     for clause in (*machine.clauses.values(), *used, *broken):
