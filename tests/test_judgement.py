@@ -17,8 +17,8 @@ from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.recordings import form
 from fsm.report import ExitCode, Report, json_report
-from fsm.report.case_formats import github, junit, sarif
 from fsm.report.cases import cases as as_cases
+from fsm.report.cases import github, junit, sarif
 from fsm.report.text import text as as_text
 from fsm.verdict import Holds, Unknown
 

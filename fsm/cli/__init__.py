@@ -58,50 +58,37 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
+# The modules of commands that share one. Each other command has a module of its own.
 SHARED: Final[Mapping[str, str]] = {
-    name: module
-    for module, names in {
-        "model_commands": "list show schema simulate",
-        "recording_commands": "cover convert merge",
-        "exchange_commands": "export import init",
-        "check_command": "findings",
-        "help_commands": "explain help",
-    }.items()
-    for name in names.split()
+    **dict.fromkeys(("list", "show", "schema", "simulate"), "model_commands"),
+    **dict.fromkeys(("cover", "convert", "merge"), "recording_commands"),
+    **dict.fromkeys(("export", "import", "init"), "exchange_commands"),
+    **dict.fromkeys(("explain", "help"), "help_commands"),
+    "findings": "check_command",
 }
-"""Command names mapped to their modules, for modules that define several commands."""
 
+# Exit code for I/O errors such as a full disk, as in ``sysexits.h`` (``EX_IOERR``). There is no verdict.
 CANNOT_WRITE: Final = 74
-"""Exit code for I/O errors such as a full disk, as in ``sysexits.h`` (``EX_IOERR``). There is no verdict."""
 
-SECONDS: Final = 300
-"""Default CPU time limit of a command, in seconds."""
+SECONDS: Final = 300  # default CPU time limit of a command, in seconds
+# Default CPU time limits of commands that may take longer.
 LONG: Final[Mapping[str, int]] = {
-    "judge": 86_400,
-    "convert": 86_400,
-    "cover": 86_400,
-    "explore": 86_400,
-    "test": 3_600,
-    "mutate": 3_600,
+    **dict.fromkeys(("judge", "convert", "cover", "explore"), 86_400),
+    **dict.fromkeys(("test", "mutate"), 3_600),
 }
-"""Default CPU time limits of commands that may take longer."""
-MEMORY: Final = 4_096
-"""Default memory limit of a command, in MiB."""
+MEMORY: Final = 4_096  # default memory limit of a command, in MiB
 
-WORDS: Final = "fsm.words"
-"""The key in :attr:`click.Context.meta` for the command's arguments."""
+WORDS: Final = "fsm.words"  # the key in :attr:`click.Context.meta` for the command's arguments
 
+# Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large.
 RARELY: Final = 100_000
-"""Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
-    declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
-    if foreign:
-        declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
+    objects = entry_points.own_objects, *([entry_points.foreign_objects] if foreign else [])
     *before, (last, helping) = GROUPS.items()
     found = {heading: dict(own) for heading, own in before}
-    for name, command in declared:
+    for name, command in (pair for of in objects for pair in of(entry_points.COMMANDS, entry_points.DomainCommand)):
         if name not in GENERIC:
             found.setdefault(command.heading, {})[name] = command.about
     return found | {last: dict(helping)}
@@ -116,10 +103,9 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add the help texts contributed by fsm's domains, such as examples, to *command*.
+    """Add the help of fsm's domains to *command*, such as examples, and if *foreign* that of other packages.
 
-    If *foreign* is true, also add those of other packages. Examples are appended to those of the command. ``{rows}``
-    is replaced by the result of the function ``rows`` in the command's module.
+    ``{rows}`` is replaced by the result of the function ``rows`` in the command's module.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
@@ -282,11 +268,6 @@ def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     return io.TextIOWrapper(whole, stream.encoding, line_buffering=True)
 
 
-def _supports_links() -> bool:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
-    return not plain and sys.stderr is not None and sys.stderr.isatty()
-
-
 def _with_links(error: InputError) -> str:
     text, links = str(error), {problem.code: problem.link for problem in error.problems}
     for code, link in links.items():
@@ -300,18 +281,19 @@ def _exit_with_error(error: Exception) -> NoReturn:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
         case InputError():
-            _report(_with_links(error) if _supports_links() else str(error))
-            sys.exit(WRONG_INPUT)
+            plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
+            links = not plain and sys.stderr is not None and sys.stderr.isatty()
+            _report(_with_links(error) if links else str(error))
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.
             if type(error).__name__ != "NoArgsIsHelpError":
                 vars(error).update(message=printable(error.message))  # The message may quote user input.
             _report(error.show)
-            sys.exit(WRONG_INPUT)
         case OSError(errno=int()):  # Other OSErrors come from a library that cannot be loaded.
             _fail(f"could not write: {reason(error)}", CANNOT_WRITE)
         case _:
             _fail(internal(error), INTERNAL_ERROR)
+    sys.exit(WRONG_INPUT)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -1,10 +1,9 @@
 """``fsm check`` and ``fsm findings``: check properties of models, and list known defects."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -13,19 +12,7 @@ from fsm.checker.alike import Alike
 from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
 from fsm.checker.known_defects import known_defects
-from fsm.cli.options import (
-    ANY_NUMBER,
-    cases_format_option,
-    complete_models_and_systems,
-    format_option,
-    layout,
-    parts_option,
-    print_report,
-    profiles_option,
-    property_option,
-    require_profiles,
-    require_properties,
-)
+from fsm.cli import options
 from fsm.cli.output import CommandProgress, progress, put, remove_on_failure
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
@@ -34,30 +21,26 @@ from fsm.machine import Machine, Profile
 from fsm.machine.claims import Specification, is_of
 from fsm.machine.evidence import Examined, Refuted
 from fsm.machine.product.system import System
+from fsm.machine.traversal import Explored
 from fsm.machine.versions import within
 from fsm.report import check_report
 from fsm.report import findings_report as report
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.machine.traversal import Explored
-
 PAIR: Final = 2
+# The largest number of copies to search directly. Above it, a proof for any number of copies is tried first.
 FEW: Final = 9
-"""The largest number of copies to search directly. Above it, a proof for any number of copies is tried first."""
 
 _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
 
 @click.command("check")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
-@profiles_option(
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models_and_systems)
+@options.profiles_option(
     "Check only under this profile; A+B combines profiles, 'none' means no profile; may be repeated. Default: none, "
     "and each profile of the model."
 )
-@property_option("Check only this property; may be repeated.")
-@click.option("--runs", is_flag=True, help="Also show the runs of witnesses and of known failures.")
+@options.property_option("Check only this property; may be repeated.")
+@options.flag("--runs", "Also show the runs of witnesses and of known failures.")
 @click.option(
     "--why",
     type=click.IntRange(min=0),
@@ -79,12 +62,11 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
     default=1,
     help="Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
 )
-@parts_option(
-    "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.",
-    any_number=True,
+@options.parts_option(
+    "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.", any_number=True
 )
-@click.option("--each-copy", is_flag=True, help="Check every copy of a part, not only the first.")
-@cases_format_option
+@options.flag("--each-copy", "Check every copy of a part, not only the first.")
+@options.cases_format_option
 def command(
     names: tuple[str, ...],
     profiles: tuple[str, ...],
@@ -131,19 +113,16 @@ def command(
     fsm check systems/house.toml --parts door=3 --each-copy
     fsm check systems/house.toml --parts door=any
     """
-    many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
-    for option, given in (("--each-copy", each_copy), ("--overlap", overlap > 1)):
-        if many and given:
-            raise click.UsageError(
-                f"{option} can be used with at most {FEW} copies of a part, but --parts asks for more of '{many}'"
-            )
-    stated = [
-        _claims(name, {**parts, many: PAIR} if many else parts)
-        for name in dict.fromkeys(names or (*specified(), *systems()))
-    ]
-    require_properties(only, stated)
+    many = next((name for name, count in parts.items() if count == options.ANY_NUMBER or count > FEW), "")
+    too_many = f"can be used with at most {FEW} copies of a part, but --parts asks for more of '{many}'"
+    options.refuse(
+        ("", many and each_copy, f"--each-copy {too_many}"), ("", many and overlap > 1, f"--overlap {too_many}")
+    )
+    searched = {**parts, many: PAIR} if many else parts
+    stated = [_claims(name, searched) for name in dict.fromkeys(names or (*specified(), *systems()))]
+    options.require_properties(only, stated)
     bare = Profile(name="none", about="", overrides=())
-    require_profiles(profiles, [{"none": bare}, *(one.machine.profiles for one in stated)])
+    options.require_profiles(profiles, [{"none": bare}, *(one.machine.profiles for one in stated)])
     work = [
         (specification, own)
         for specification in stated
@@ -158,36 +137,26 @@ def command(
         examine_each = partial(
             examine, only=only or None, limit=limit, ending=ending, advanced=bar.advance, overlap=overlap, alike=alike
         )
+        any_number = partial(examine_any, only=only or None, limit=limit, ending=ending, advanced=bar.advance)
         for specification, profile in work:
             if many and is_of(specification, System):
                 numbered = partial(_with_copies, specification, parts, many)
-                count = None if parts[many] == ANY_NUMBER else parts[many]
-                found = examine_any(
-                    numbered,
-                    many,
-                    profile,
-                    count=count,
-                    only=only or None,
-                    limit=limit,
-                    ending=ending,
-                    advanced=bar.advance,
-                )
+                count = None if parts[many] == options.ANY_NUMBER else parts[many]
+                found = any_number(numbered, many, profile, count=count)
             else:
                 copies = specifications_of_copies(specification) if each_copy and is_of(specification, System) else ()
                 found = examine_each(specification, profile, copies=copies)
             examined.append(found)
         over = excess()
     examined = [found for found in examined if found.checked]
-    verdicts = [checked.verdict for found in examined for checked in found.checked]
-    lengths = [verdict.length for verdict in verdicts if isinstance(verdict, Refuted)]
-    if why > (longest := max(lengths, default=0)):
-        what = f"no counterexample has a step {why}; the longest one has {longest} steps"
-        raise click.BadParameter(what, param_hint="--why")
-    print_report(
+    verdicts = (checked.verdict for found in examined for checked in found.checked)
+    longest = max((verdict.length for verdict in verdicts if isinstance(verdict, Refuted)), default=0)
+    options.refuse(("--why", why > longest, f"no counterexample has a step {why}; the longest one has {longest} steps"))
+    options.print_report(
         form,
-        text=lambda: check_report.text(examined, layout(), runs=runs or why > 0, why=why),
-        json=lambda: check_report.json(examined, why=why),
-        cases=lambda: check_report.cases(examined),
+        text=partial(check_report.text, examined, runs=runs or why > 0, why=why),
+        json=partial(check_report.json, examined, why=why),
+        cases=partial(check_report.cases, examined),
     )
     if over:
         click.echo(over, err=True)
@@ -195,10 +164,7 @@ def command(
 
 
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
-    """Return a callback that updates the progress *bar* during a search.
-
-    The callback returns a reason to stop the search, or an empty string.
-    """
+    """Return a callback of a search that updates *bar*, and returns a reason to stop or an empty string."""
 
     def ending(covered: Explored) -> str:
         bar.searched(covered)
@@ -221,8 +187,8 @@ def _with_copies(stated: Specification[System], parts: dict[str, int], part: str
 
 
 @click.command("findings")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
-@format_option
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models_and_systems)
+@options.format_option
 @click.option(
     "--output",
     "-o",
@@ -253,5 +219,5 @@ def findings_command(names: tuple[str, ...], form: str, output: Path | None) -> 
                     drawn = sequence_svg.svg(sequence.chart(finding.run, finding.of.machine, finding.stated))
                     put(drawn, output / report.picture(finding), begin)
     else:
-        click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
+        options.print_report(form, text=partial(report.text, found), json=partial(report.json, found))
     return report.answer(found).value

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
-from fsm.cli.options import complete_models, file_and_line, output_option, profiles_option, under
+from fsm.cli import options
 from fsm.cli.output import drawing, put, put_text
 from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.dot import image
@@ -27,18 +27,14 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
 @click.command("diff", epilog="Exit codes: 0 no difference, 1 different, 2 wrong input.")
-@click.argument("first", metavar="A", shell_complete=complete_models)
-@click.argument("second", metavar="[B]", required=False, shell_complete=complete_models)
-@profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
-@click.option(
-    "--behaviour",
-    is_flag=True,
-    help="Compare the observable behaviour of two models, and show a shortest trace that distinguishes them.",
+@click.argument("first", metavar="A", shell_complete=options.complete_models)
+@click.argument("second", metavar="[B]", required=False, shell_complete=options.complete_models)
+@options.profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
+@options.flag(
+    "--behaviour", "Compare the observable behaviour of two models, and show a shortest trace that distinguishes them."
 )
-@click.option(
-    "--complete",
-    is_flag=True,
-    help="Report everything that a drawing lacks, even if the model does not state what drawings leave out.",
+@options.flag(
+    "--complete", "Report everything that a drawing lacks, even if the model does not state what drawings leave out."
 )
 @click.option(
     "--format",
@@ -47,7 +43,7 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
     type=click.Choice(list(FORMATS)),
     help="Output format. Default: that of the suffix of --output, else text.",
 )
-@output_option
+@options.output_option
 def command(
     first: str,
     second: str | None,
@@ -93,10 +89,8 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
     (name, first), (other, second) = sides
     if not (isinstance(first, Machine) and isinstance(second, Machine)):
         raise click.UsageError("--behaviour compares two models, but one of the arguments is a drawing")
-    if form not in {"text", "json"}:
-        raise click.UsageError(
-            f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
-        )
+    wrong = f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
+    options.refuse(("", form not in {"text", "json"}, wrong))
     found = compare_behaviour(tabulate(first), tabulate(second))
     if form == "json":
         put(diff_report.behaviour_json(found, (name, other)), output)
@@ -111,15 +105,17 @@ class _Side(NamedTuple):
 
 
 def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_Side, _Side]:
-    if second is None and not profiles:
-        raise click.UsageError("name two things to compare, or one model and one or two profiles")
-    if len(profiles) > 2:  # noqa: PLR2004  (there are two sides)
-        raise click.UsageError("at most two profiles can be compared")
     other = first if second is None else second
-    if profiles and not (names_a_model(first) or names_a_model(other)):
-        raise click.BadParameter(
-            "a profile can be applied only to a model, and neither argument is a model", param_hint="--profile"
-        )
+    no_model = "a profile can be applied only to a model, and neither argument is a model"
+    options.refuse(
+        (
+            "",
+            second is None and not profiles,
+            "name two things to compare, or one model and one or two profiles",
+        ),
+        ("", len(profiles) > 2, "at most two profiles can be compared"),  # noqa: PLR2004  (there are two sides)
+        ("--profile", profiles and not (names_a_model(first) or names_a_model(other)), no_model),
+    )
     if len(profiles) < 2:  # noqa: PLR2004  (one is for both models, or the second side of one)
         only = "".join(profiles)
         profiles = ("" if second is None else only, only)
@@ -128,9 +124,9 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
 
 def _side(name: str, profile: str) -> _Side:
     if names_a_model(name):
-        machine = under(load(name), profile or None)
+        machine = options.under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
-    path, line = file_and_line(name)
+    path, line = options.file_and_line(name)
     if path != "-" and not os.path.exists(path):  # noqa: PTH110  (pathlib may raise)
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
         raise refused(name, "FSM401", "this is neither the name of a model nor an existing file", hint)

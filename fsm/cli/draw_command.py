@@ -1,29 +1,20 @@
 """``fsm draw``: draw models as pictures or tables."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
 import click
 
-from fsm.cli.options import (
-    complete_events,
-    complete_models,
-    name_option,
-    recording_option,
-    standard_output_if_dash,
-    text_option,
-    under,
-    unknown,
-)
+from fsm.cli import options
 from fsm.cli.output import put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError, dot, png, svg
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
-from fsm.diagrams.draw.sequence import SequenceChart
 from fsm.diagrams.draw.sequence import mermaid as mermaid_chart
 from fsm.diagrams.draw.sequence_svg import svg as svg_chart
 from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
@@ -36,31 +27,37 @@ from fsm.machine import Machine
 from fsm.monitor.judgement import Judged, judge
 from fsm.report.lanes import marks as chart_marks
 
+SUFFIXES: Final[Mapping[str, str]] = {
+    "svg": "svg",
+    "png": "png",
+    "dot": "dot",
+    "mermaid": "mmd",
+    "plantuml": "puml",
+    "markdown": "md",
+    "ascii": "txt",
+}
 
-def formats(
-    forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
-) -> tuple[str, ...]:
-    """Return *forms*, or the formats that *output* implies if *forms* is empty."""
+
+def formats(forms: tuple[str, ...], output: Path | None, known: Iterable[str], *, pictures: int) -> tuple[str, ...]:
+    """Return *forms*, or those of the *known* formats that *output* implies if *forms* is empty."""
+    several = pictures > 1 or len(forms) > 1
     if output is None:
-        if pictures > 1 or len(forms) > 1:
+        if several:
             raise click.UsageError("several pictures cannot be written to standard output; use --output FOLDER")
         return forms or ("svg",)
     if _is_folder(output):
-        return forms or tuple(suffixes)
-    if pictures > 1 or len(forms) > 1:
+        return forms or tuple(known)
+    if several:
         raise click.UsageError(f"'{output}' is one file, but there are several pictures; use --output {output.stem}/")
-    known = {f".{suffix}": form for form, suffix in suffixes.items()}
-    if not forms and output.suffix not in known:
-        hint = nearest(output.suffix, known, of="suffixes")
+    by_suffix = {f".{SUFFIXES[form]}": form for form in known}
+    if not forms and output.suffix not in by_suffix:
+        hint = nearest(output.suffix, by_suffix, of="suffixes")
         raise click.UsageError(f"the suffix of '{output}' is not that of a format; {hint}; or use --format")
-    return forms or (known[output.suffix],)
+    return forms or (by_suffix[output.suffix],)
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the path of the picture *name*, or ``None`` for standard output.
-
-    If *output* is a folder, the picture is a file in it. Otherwise, *output* is the picture.
-    """
+    """Return the path of the picture *name*: in the folder *output*, or *output* itself (``None``: standard output)."""
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
 
@@ -68,57 +65,27 @@ def _is_folder(output: Path) -> bool:
     return output.is_dir() or not output.suffix
 
 
-CHART_SUFFIXES: Final[Mapping[str, str]] = {"svg": "svg", "mermaid": "mmd"}
-
-_CHART_WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {
-    "svg": svg_chart,
-    "mermaid": mermaid_chart,
-}
+CHART_FORMS: Final = ("svg", "mermaid")
 
 
-def draw_chart(
-    name: str,
-    calls: str,
-    models: tuple[str, ...],
-    forms: tuple[str, ...],
-    output: Path | None,
-    *,
-    profile: str | None,
-    entity: str,
-    first: int | None,
-    last: int | None,
-) -> int:
-    if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
+def _check_chart(recordings: Iterable[str], forms: tuple[str, ...], first: int | None, last: int | None) -> None:
+    if wrong := [form for form in forms if form not in CHART_FORMS]:
         raise click.UsageError(f"a sequence chart can be written as svg or mermaid, but not as {wrong[0]}")
     if first and last and last < first:
         raise click.UsageError(f"the line {last} of --to is before the line {first} of --from")
-    for file in filter(None, (name, calls)):
+    for file in recordings:
         if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
-            raise refused(
-                file,
-                "FSM204",
-                "the recording can be read only once, but must be read twice",
-                "save the recording in a file first",
-            )
-    forms = formats(forms, output, CHART_SUFFIXES, pictures=1)
-    steps = chosen_steps(name, calls, entity=entity, first=first, last=last)
-    judged = _judge_together(name, calls, models, profile)
-    chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
-    stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
-    with remove_on_failure() as begin:
-        for form in forms:
-            put(_CHART_WRITERS[form](chart), picture_file(output, stem, CHART_SUFFIXES[form]), begin)
-    return 0
+            what = "the recording can be read only once, but must be read twice"
+            raise refused(file, "FSM204", what, "save the recording in a file first")
 
 
-def _judge_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording *name* together with *calls*, and then *calls* alone.
+def _judge_together(recordings: list[str], models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
+    """Judge the first recording together with the second, then the second alone; ``None`` if neither names a machine.
 
-    Return ``None`` if neither recording names a machine. Raise :class:`InputError` if none of their machines has
-    *profile*.
+    Raise :class:`InputError` if none of their machines has *profile*.
     """
     found, problems = [], []
-    for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):
+    for file, other in zip_longest(recordings, recordings[1:], fillvalue=""):
         try:
             found.append(judge(file, calls=other, models=models, profile=profile, every=True))
         except InputError as error:
@@ -129,16 +96,6 @@ def _judge_together(name: str, calls: str, models: tuple[str, ...], profile: str
             raise problem
     return found or None
 
-
-SUFFIXES: Final[Mapping[str, str]] = {
-    "svg": "svg",
-    "png": "png",
-    "dot": "dot",
-    "mermaid": "mmd",
-    "plantuml": "puml",
-    "markdown": "md",
-    "ascii": "txt",
-}
 
 PARTS: Final[Mapping[Extra, str]] = {
     "outcomes": "every outcome, including errors and short cuts if another outcome leads to the same state",
@@ -164,7 +121,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 
 
 @click.command("draw")
-@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models)
 @click.option(
     "--format",
     "-f",
@@ -177,11 +134,13 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "--output",
     "-o",
     type=click.Path(allow_dash=True, path_type=Path),
-    callback=standard_output_if_dash,
+    callback=options.standard_output_if_dash,
     help="Write to this file, or to NAME.svg and so on in this folder. Default: standard output.",
 )
 @profile_option("Apply this profile to the models.")
-@name_option("event", "e", "Draw only this event; may be repeated.", complete_events, to="events", several=True)
+@options.name_option(
+    "event", "e", "Draw only this event; may be repeated.", options.complete_events, to="events", several=True
+)
 @click.option(
     "--show",
     "-s",
@@ -195,7 +154,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(),
     help="Mark the path that a recording took, or the first counterexample in the output of 'fsm check --format json'.",
 )
-@text_option(
+@options.text_option(
     "--entity",
     metavar="NAME",
     help="With --highlight: the entity whose path to mark; default: the first. With --sequence: the beginning of the "
@@ -214,7 +173,9 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(readable=False),
     help="Draw a recording instead, as a sequence chart of calls, replies and events, with verdicts.",
 )
-@recording_option("With --sequence: another recording of the same run, such as the calls that belong to events.")
+@options.recording_option(
+    "With --sequence: another recording of the same run, such as the calls that belong to events."
+)
 @click.option(
     "--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: first line of RECORDING to draw."
 )
@@ -263,33 +224,40 @@ def command(
     if sequence is not None or calls or first or last:
         if sequence is None or events or show or highlight or coverage:
             raise click.UsageError(_APART)
-        return draw_chart(
-            sequence, calls, models, forms, output, profile=profile, entity=entity, first=first, last=last
-        )
+        recordings = [*filter(None, (sequence, calls))]
+        _check_chart(recordings, forms, first, last)
+        forms = formats(forms, output, CHART_FORMS, pictures=1)
+        steps = chosen_steps(sequence, calls, entity=entity, first=first, last=last)
+        judged = _judge_together(recordings, models, profile)
+        chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
+        stem = Path(sequence).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
+        writers: dict[str, Callable[[], str | bytes]]
+        writers = {"svg": partial(svg_chart, chart), "mermaid": partial(mermaid_chart, chart)}
+        with remove_on_failure() as begin:
+            for form in forms:
+                put(writers[form](), picture_file(output, stem, SUFFIXES[form]), begin)
+        return 0
     machines = [load(name) for name in models or (names() if output else ())]
-    if not machines:
-        raise click.UsageError("name a model to draw, or use --output FOLDER to draw all models")
-    forms = formats(forms, output, SUFFIXES, pictures=len(machines))
-    if "ascii" in forms and (show or events or highlight or coverage):
-        raise click.UsageError(
-            "an ASCII drawing shows only the lifecycle; leave out --show, --event, --highlight and --coverage"
-        )
+    options.refuse(("", not machines, "name a model to draw, or use --output FOLDER to draw all models"))
+    forms = formats(forms, output, [*SUFFIXES], pictures=len(machines))
+    lifecycle = "an ASCII drawing shows only the lifecycle; leave out --show, --event, --highlight and --coverage"
+    options.refuse(("", "ascii" in forms and (show or events or highlight or coverage), lifecycle))
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
     with remove_on_failure() as begin:
         for machine in machines:
-            drawn = under(machine, profile)
+            drawn = options.under(machine, profile)
             named = _events(drawn, events)
             marks = _marks(drawn, highlight, entity, coverage, profile)
             drawing = picture(drawn, show=parts, events=named, marks=marks)
-            writers: dict[str, Callable[[], str | bytes]] = {
+            pictures: dict[str, Callable[[], str | bytes]] = {
                 "ascii": partial(ascii_drawing, drawn),
                 "markdown": partial(markdown, drawn, events=named, marks=marks),
                 **{form: partial(writer, drawing) for form, writer in _WRITERS.items()},
             }
             for form in forms:
                 try:
-                    made = writers[form]()
+                    made = pictures[form]()
                 except DotFailedError as error:
                     raise click.ClickException(str(error)) from error
                 except NoDotError:
@@ -303,18 +271,15 @@ def _report_missing_dot(without: Collection[str], forms: Collection[str]) -> int
     lacking = " and ".join(without)
     what = f"Graphviz's program 'dot' is not installed, so {lacking} cannot be written: {HOW_TO_GET_DOT}"
     written = ", ".join(form for form in forms if form not in without)
-    rest = (
-        f"written: {written}" if written else "the formats ascii, dot, mermaid, plantuml and markdown do not need 'dot'"
-    )
-    click.echo(f"{what}; {rest}", err=True)
+    others = "the formats ascii, dot, mermaid, plantuml and markdown do not need 'dot'"
+    click.echo(f"{what}; {f'written: {written}' if written else others}", err=True)
     return WRONG_INPUT
 
 
 def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
     known = machine.words()
-    for name in events:
-        if name not in known:
-            raise unknown(name, machine.events, of="events", hint="--event")
+    if wrong := next((name for name in events if name not in known), ""):
+        raise options.unknown(wrong, machine.events, of="events", hint="--event")
     return {known[name].name for name in events} or None
 
 

@@ -1,7 +1,5 @@
 """``fsm export``, ``fsm import`` and ``fsm init``: convert models and create new ones."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -10,15 +8,7 @@ from typing import Final
 
 import click
 
-from fsm.cli.options import (
-    complete_models,
-    complete_properties,
-    file_and_line,
-    name_option,
-    output_option,
-    require,
-    under,
-)
+from fsm.cli import options
 from fsm.cli.output import failed, put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams import read
@@ -47,18 +37,15 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
 
 
 @click.command("export")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=options.complete_models)
 @click.option(
-    "--to",
-    "-t",
-    "form",
-    type=click.Choice(["promela", *_WRITERS]),
-    required=True,
-    help="Language to write; see above.",
+    "--to", "-t", "form", type=click.Choice(["promela", *_WRITERS]), required=True, help="Language to write; see above."
 )
 @profile_option("Apply this profile to the model.")
-@name_option("property", "P", "With --to promela: also export this property.", complete_properties, to="wanted")
-@output_option
+@options.name_option(
+    "property", "P", "With --to promela: also export this property.", options.complete_properties, to="wanted"
+)
+@options.output_option
 def export_command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
     """Write a model in the language of another tool.
 
@@ -79,26 +66,23 @@ def export_command(name: str, form: str, profile: str | None, wanted: str | None
     fsm export models/door.toml --to scxml
     fsm export models/door.toml --to transitions -o door.json
     """
-    machine, stated = _machine_and_property(name, form, wanted)
-    machine = under(machine, profile)
+    stated: Property | None = None
+    if wanted is None:
+        machine = load(name)
+    elif form != "promela":
+        raise click.UsageError(f"--property has no meaning with --to {form}; leave out --property, or use --to promela")
+    else:
+        found = specification(name)
+        named = {each.name: each for each in found.properties}
+        options.require([wanted], named, of="properties", hint="--property")
+        machine, stated = found.machine, named[wanted]
+    machine = options.under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
-        text = promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine)
+        put(promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine), output)
     except CannotExportError as error:
         raise click.UsageError(str(error)) from error
-    put(text, output)
     return 0
-
-
-def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Machine, Property | None]:
-    if wanted is None:
-        return load(name), None
-    if form != "promela":
-        raise click.UsageError(f"--property has no meaning with --to {form}; leave out --property, or use --to promela")
-    found = specification(name)
-    named = {stated.name: stated for stated in found.properties}
-    require([wanted], named, of="properties", hint="--property")
-    return found.machine, named[wanted]
 
 
 @click.command("import")
@@ -106,8 +90,8 @@ def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Mac
 @click.option(
     "--from", "-f", "form", type=click.Choice(FORMS), help="Format of FILE. Default: recognised from its text."
 )
-@click.option("--outcomes", is_flag=True, help="Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
-@output_option
+@options.flag("--outcomes", "Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
+@options.output_option
 def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
     """Convert a machine of another tool to a model.
 
@@ -167,21 +151,25 @@ def init_command(name: str, code: str | None, drawing: str | None, folder: Path)
     fsm init order --from-drawing docs/order.md:40
     """
     if not NAME.fullmatch(name):
-        raise click.BadParameter(
-            f"'{name}' cannot be the name of a model; use letters, digits, - and _, and begin with a letter",
-            param_hint="NAME",
-        )
+        what = "cannot be the name of a model; use letters, digits, - and _, and begin with a letter"
+        raise click.BadParameter(f"'{name}' {what}", param_hint="NAME")
     if code and drawing:
         raise click.UsageError("a model has only one source; leave out --from-transitions or --from-drawing")
     driven: FoundMachine | None = None
     source: Machine | None = None
     if code:
-        path, _, expression = code.partition(".py:")
-        path = f"{path}.py" if expression else code
+        path, colon, expression = code.partition(".py:")
+        path += ".py" if colon else ""
         driven = found(Path(path), expression)
         source = machine_of(draft_of(driven.machine, name, path), file=Path(path).name, outcomes=False)
     elif drawing:
-        source = drawn_machine(_drawing(drawing), name)
+        path, line = options.file_and_line(drawing)
+        drawings = read.at(read.find(path), path, line)
+        if len(drawings) > 1:
+            places = ", ".join(each.place for each in drawings)
+            what = f"{path} has {len(drawings)} drawings; select one of them with one of {places}"
+            raise click.BadParameter(what, param_hint="--from-drawing")
+        source = drawn_machine(drawings[0], name)
     made = starter(name, source, driven=driven, folder=folder)
     _write(folder, made.files)
     for path in made.files:
@@ -192,24 +180,11 @@ def init_command(name: str, code: str | None, drawing: str | None, folder: Path)
     return 0
 
 
-def _drawing(name: str) -> read.Drawing:
-    path, line = file_and_line(name)
-    drawings = read.at(read.find(path), path, line)
-    if len(drawings) > 1:
-        places = ", ".join(drawing.place for drawing in drawings)
-        raise click.BadParameter(
-            f"{path} has {len(drawings)} drawings; select one of them with one of {places}", param_hint="--from-drawing"
-        )
-    return drawings[0]
-
-
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    if existing := [folder / path for path in files if os.path.lexists(folder / path)]:
+    if existing := [str(folder / path) for path in files if os.path.lexists(folder / path)]:
+        what = "the file exists already"
         hint = "choose another name or folder, or remove the file; nothing was written"
-        raise InputError(
-            Problem(path=str(path), line=0, code="FSM520", what="the file exists already", hint=hint)
-            for path in existing
-        )
+        raise InputError(Problem(path=path, line=0, code="FSM520", what=what, hint=hint) for path in existing)
     target = folder
     try:
         with remove_on_failure() as begin:

@@ -1,7 +1,5 @@
 """``fsm explore``: write an HTML page about a model or a recording."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,31 +7,29 @@ from pathlib import Path
 import click
 
 from fsm.checker import examine
+from fsm.cli import options
 from fsm.cli.check_command import search_ending
-from fsm.cli.options import complete_models_and_systems, require_profiles, sizes, standard_output_if_dash
 from fsm.cli.output import drawing, judge_with_stories, progress, put, read_again, same
 from fsm.command_options import profile_option
-from fsm.errors import UNDECIDED, InputError, is_file
+from fsm.errors import UNDECIDED, is_file
 from fsm.interruption import INTERRUPTION
-from fsm.language.library import claims, load_any, names_a_model
+from fsm.language.library import load_any, names_a_model
 from fsm.machine import Machine
 from fsm.machine.evidence import Examined
 from fsm.machine.product.system import System
 from fsm.monitor.judgement import judge
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
-from fsm.report.page import html, machine_page, system_page
-
-NO_PROPERTIES = "FSM306"
+from fsm.report.page import html, model_page
 
 
 @click.command("explore")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models_and_systems)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=options.complete_models_and_systems)
 @click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    callback=standard_output_if_dash,
+    callback=options.standard_output_if_dash,
     help="Page to write, completely or not at all. Optional if standard output is not a terminal.",
 )
 @profile_option(
@@ -62,43 +58,31 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
         )
     if is_file(name) and same(name, output):
         raise click.BadParameter("the page would overwrite the input; name another file", param_hint="--output")
-    with drawing():
-        written, code = _page(name, profile, properties=properties)
+    is_model = names_a_model(name) or not (name == STDIN or Path(name).exists() or "/" in name or "." in name)
+    with drawing():  # An unknown name is an error that suggests similar names.
+        written, code = _model(name, profile, properties=properties) if is_model else (_recording(name, profile), 0)
     put(written.encode("utf-8", "replace"), output)
     return code
 
 
-def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    """Return the page and the exit code. The code is 3 if a limit was reached before all properties were checked."""
-    if names_a_model(name):
-        return _model(name, profile, properties=properties)
-    if name == STDIN or Path(name).exists() or "/" in name or "." in name:
-        return _recording(name, profile), 0
-    return _model(name, profile, properties=properties)  # An unknown name is an error that suggests similar names.
-
-
 def _recording(name: str, profile: str | None) -> str:
-    with read_again((name,)) as rewind, progress("judging", 2 * sizes((name,))) as bar:
+    with read_again((name,)) as rewind, progress("judging", 2 * options.sizes((name,))) as bar:
         judge_again = partial(judge, name, profile=profile, advanced=bar.advance)
         return html(Report(judged=(judge_with_stories(judge_again(), rewind, judge_again),)))
 
 
 def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
+    """Return the page and the exit code. The code is 3 if a limit was reached before all properties were checked."""
     model = load_any(name)
-    require_profiles([profile], [model.profiles])
+    options.require_profiles([profile], [model.profiles])
     model.under(profile)  # Contradictory profiles are an error.
     examined, code = _examine_model(model, profile) if properties else ([], 0)
-    if isinstance(model, System):
-        return system_page(model, examined, profile=profile), code
-    return machine_page(model, examined, profile=profile), code
+    return model_page(model, examined, profile=profile), code
 
 
 def _examine_model(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    try:
-        stated = claims(model.path)
-    except InputError as error:
-        if {problem.code for problem in error.problems} != {NO_PROPERTIES}:
-            raise
+    stated = options.claims_or_none(model.path)
+    if stated is None:
         return [], 0
     profiles = dict.fromkeys((None, *model.profiles, profile))
     with INTERRUPTION.soft_limits() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:

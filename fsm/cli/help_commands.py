@@ -2,7 +2,7 @@
 
 import difflib
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import click
 
@@ -10,7 +10,7 @@ from fsm.cli import group, options
 from fsm.cli.options import complete_codes, complete_commands
 from fsm.errors import Rule, code_url
 from fsm.language.codes import FAMILIES, RULES
-from fsm.report.layout import Layout
+from fsm.report.layout import Layout, joined
 
 
 @click.command("help")
@@ -52,7 +52,8 @@ def explain_command(codes: tuple[str, ...]) -> int:
     return 0
 
 
-def _text(code: str, rule: Rule, layout: Layout) -> str:
+@joined
+def _text(code: str, rule: Rule, layout: Layout) -> Iterator[str]:
     """Return an explanation of the rule *code*, with an example before and after the fix.
 
     >>> print(_text("FSM004", RULES["FSM004"], Layout()), end="")
@@ -68,21 +69,18 @@ def _text(code: str, rule: Rule, layout: Layout) -> str:
     <BLANKLINE>
       https://container-fsm.readthedocs.io/en/latest/reference/codes.html#fsm004
     """
-    head = layout.kept(f"{code}: {rule.finds}", "", "  ", marked=code, how="bold")
-    why = layout.kept(f"{rule.why[0].upper()}{rule.why[1:]}.")
-    example = [
-        line
-        for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right))
-        for line in ("", f"  {layout.style(label, how)}", *textwrap.indent(part, "    ").split("\n"))
-    ]
-    return "\n".join([*head, "", *why, *example, "", f"  {code_url(code)}"]) + "\n"
+    yield from layout.kept(f"{code}: {rule.finds}", "", "  ", marked=code, how="bold")
+    yield from ("", *layout.kept(f"{rule.why[0].upper()}{rule.why[1:]}."))
+    for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right)):
+        yield from ("", f"  {layout.style(label, how)}", *textwrap.indent(part, "    ").split("\n"))
+    yield from ("", f"  {code_url(code)}")
 
 
-def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:
-    lines: list[str] = []
-    for family, about in families.items():
-        lines += ["", layout.style(about, "bold")] if lines else [layout.style(about, "bold")]
+@joined
+def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> Iterator[str]:
+    for number, (family, about) in enumerate(families.items()):
+        yield from [""] * bool(number)
+        yield layout.style(about, "bold")
         for code, rule in rules.items():
             if code.startswith(family):
-                lines += layout.kept(f"{code}  {rule.finds}", "  ", " " * 10)
-    return "\n".join(lines) + "\n"
+                yield from layout.kept(f"{code}  {rule.finds}", "  ", " " * 10)

@@ -1,57 +1,32 @@
 """``fsm judge``: judge recordings."""
 
-from __future__ import annotations
-
 import importlib
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
-from fsm.cli.options import (
-    CASE_FORMATS,
-    at_least_option,
-    case_report,
-    choice_option,
-    engine,
-    layout,
-    line,
-    listening,
-    model_option,
-    moment,
-    output_option,
-    property_option,
-    recording_option,
-    restart_options,
-    rotated_option,
-    sizes,
-    text_option,
-)
+from fsm.cli import options
 from fsm.cli.output import drawing, judge_with_stories, progress, put, read_again, same
 from fsm.command_options import fail_on_option, profile_option
-from fsm.errors import InputError, is_file
-from fsm.monitor.judgement import judge
+from fsm.errors import InputError, Problem, is_file
+from fsm.machine import Level
+from fsm.monitor.judgement import Judged, judge
 from fsm.monitor.judgement.coverage import merged
 from fsm.monitor.judgement.part import Part, shorten_to
 from fsm.recordings import matching
 from fsm.recordings.form import foreign_forms, own_forms
 from fsm.recordings.line_reader import STDIN
 from fsm.recordings.sources import Rotated
+from fsm.recordings.time_order import Assume
 from fsm.report import ExitCode, Report
 from fsm.report.cases import cases
 from fsm.report.text import text
-from fsm.report.words import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from fsm.errors import Problem
-    from fsm.machine import Level
-    from fsm.monitor.judgement import Judged
-    from fsm.recordings.time_order import Assume
-    from fsm.trace import Line
+from fsm.report.words import exercised as exercised_of
+from fsm.trace import Line
 
 FORMATS: Final[Mapping[str, str]] = {
     "json": "fsm.report.json_report",
@@ -68,39 +43,36 @@ def rows(*, foreign: bool) -> dict[str, str]:
 
 @click.command("judge", epilog="Exit codes: 0 every recording holds, 1 a recording fails, 2 wrong input, 3 unknown.")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
-@recording_option("Judge TRACE together with FILE, another recording of the same run; see above.")
-@text_option("--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: recognised.")
-@model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
+@options.recording_option("Judge TRACE together with FILE, another recording of the same run; see above.")
+@options.text_option(
+    "--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: recognised."
+)
+@options.model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(
     "Tolerate and report the declared deviations of a real version, such as acme-1.6 or acme-1.6.20; "
     "auto selects the version that the recording shows."
 )
 @fail_on_option
-@choice_option(["text", "json", *CASE_FORMATS, "summary", "html"], "Format of the report.")
-@click.option(
+@options.choice_option(["text", "json", *options.CASE_FORMATS, "summary", "html"], "Format of the report.")
+@options.flag(
     "--fresh",
-    is_flag=True,
-    help="Assume that nothing existed before the recording began. By default it may begin at any point of a lifecycle.",
+    "Assume that nothing existed before the recording began. By default it may begin at any point of a lifecycle.",
 )
-@restart_options
-@click.option(
-    "--lenient",
-    is_flag=True,
-    help="If lines of a trace cannot be read, count them and report unknown. By default they are an error.",
+@options.restart_options
+@options.flag(
+    "--lenient", "If lines of a trace cannot be read, count them and report unknown. By default they are an error."
 )
-@click.option("--properties", is_flag=True, help="Also check every property of the models.")
-@property_option("Also check this property; may be repeated.")
-@click.option(
+@options.flag("--properties", "Also check every property of the models.")
+@options.property_option("Also check this property; may be repeated.")
+@options.flag(
     "--all",
-    "every",
-    is_flag=True,
-    help="Report every violation. By default only the first three of each cause are reported, or only the first in the "
+    "Report every violation. By default only the first three of each cause are reported, or only the first in the "
     "github format.",
+    to="every",
 )
-@click.option(
+@options.flag(
     "--follow",
-    is_flag=True,
-    help="Judge TRACE while it is being written, until a signal or the end of the pipe; see docs/how-to/following.md.",
+    "Judge TRACE while it is being written, until a signal or the end of the pipe; see docs/how-to/following.md.",
 )
 @click.option(
     "--settle",
@@ -112,44 +84,42 @@ def rows(*, foreign: bool) -> dict[str, str]:
 )
 @click.option(
     "--metrics",
-    callback=listening,
+    callback=options.listening,
     metavar="[ADDRESS:]PORT",
     help="With --follow: serve metrics for Prometheus over HTTP at this port. ADDRESS defaults to 127.0.0.1, for this "
     "machine only.",
 )
-@rotated_option
+@options.rotated_option
 @click.option(
     "--since",
-    callback=moment,
+    callback=options.moment,
     metavar="TIME",
     help="Report nothing before this time, such as 2026-11-23T14:05:00Z, or 10m for ten minutes ago. Earlier lines are "
     "still read, to know the states at that time.",
 )
-@click.option("--until", callback=moment, metavar="TIME", help="Judge nothing after this time.")
-@text_option(
+@click.option("--until", callback=options.moment, metavar="TIME", help="Judge nothing after this time.")
+@options.text_option(
     "--entity",
     metavar="ID|NAME",
     help="Judge one entity and print its whole history. Give the beginning of its id, or its name in the recording.",
 )
 @click.option(
     "--why",
-    callback=line,
+    callback=options.line,
     metavar="[FILE:]LINE",
     help="With --entity: explain, observation by observation up to this line, which states are possible, what "
     "permitted them, and what was ruled out.",
 )
-@at_least_option
-@click.option(
-    "--coverage", is_flag=True, help="List every (event, state) pair with the number of times it was exercised."
-)
+@options.at_least_option
+@options.flag("--coverage", "List every (event, state) pair with the number of times it was exercised.")
 @click.option(
     "--engine",
     "master",
-    callback=engine,
+    callback=options.engine,
     metavar="spark[://HOST:PORT]",
     help="Judge each TRACE in a Spark task, on the cluster at HOST:PORT or on this machine; see docs/how-to/fleet.md.",
 )
-@output_option
+@options.output_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -202,17 +172,15 @@ def command(
     """
     part = Part(since=since, until=until, entity=entity)
     _check(part, ctx.params)
-    if master:
-        from fsm.cli.judge_modes import judge_on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
+    if master or follow:
+        from fsm.cli import judge_modes  # noqa: PLC0415  (slow to import, and rarely needed)
 
-        return judge_on_cluster(ctx.params, master)
-    if follow:
-        from fsm.cli.judge_modes import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
-
-        return judge_followed(ctx.params, part)
+        if master:
+            return judge_modes.judge_on_cluster(ctx.params, master)
+        return judge_modes.follow(ctx.params, part)
     traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))
     source = Rotated(names=traces) if rotated else None
-    size = sizes((*traces, calls))
+    size = options.sizes((*traces, calls))
     traces = (", ".join(traces),) if rotated else traces
     twice = form == "html"
     with read_again(traces * twice) as rewind, progress("judging", size * (1 + twice)) as bar:
@@ -256,9 +224,9 @@ def _judge_all(
             judged[trace] = judge_trace(trace, properties=properties)
         except InputError as error:
             problems[trace] = error.problems
-    for trace in traces:
+    for trace in [name for name in problems if judged and name != STDIN]:
         # The property belongs to a machine of another recording, so leave it out for this one.
-        if judged and trace != STDIN and {problem.code for problem in problems.get(trace, ())} == {"FSM211"}:
+        if {problem.code for problem in problems[trace]} == {"FSM211"}:
             del problems[trace]
             judged[trace] = judge_trace(trace)
     return judged, tuple(dict.fromkeys(problem for found in problems.values() for problem in found))
@@ -268,19 +236,17 @@ def _code(report: Report, at_least: float) -> int:
     covers = merged(report.judged) if at_least else ()
     below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
     for cover in below:
-        exercised = f"exercised {len(cover.covered):,} of {plural(len(cover.cells), '(event, state) pair')}"
-        click.echo(
-            f"fails: {cover.machine.name} {exercised}, which is less than the {at_least:g} % that --at-least requires",
-            err=True,
-        )
+        exercised = exercised_of([sum(counts.values()) for counts in cover.cells.values()])
+        less = f"which is less than the {at_least:g} % that --at-least requires"
+        click.echo(f"fails: {cover.machine.name} {exercised}, {less}", err=True)
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 
 def _format_report(report: Report, form: str, *, coloured: bool, coverage: bool) -> str | bytes:
     if form == "text":
-        return text(report, layout(coloured=coloured), coverage=coverage)
-    if form in CASE_FORMATS:
-        return case_report(form, cases(report)).encode("utf-8", "replace")
+        return text(report, options.layout(coloured=coloured), coverage=coverage)
+    if form in options.CASE_FORMATS:
+        return options.case_report(form, cases(report)).encode("utf-8", "replace")
     writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
     with drawing() if form == "html" else nullcontext():
         return writer(report).encode("utf-8", "replace")
@@ -291,7 +257,7 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
     explained = part.entity and not follow and given["form"] in {"text", "json", "html"}
     reversed_ = part.since is not None and part.until is not None and part.until < part.since
     overwritten = any(is_file(trace) and same(trace, given["output"]) for trace in given["traces"])
-    for option, wrong, what in (
+    options.refuse(
         ("--until", reversed_, "the time of --until is before the time of --since"),
         (
             "--metrics",
@@ -319,6 +285,4 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
             given["rotated"] and (follow or given["calls"]),
             "a rotated recording is judged as a whole and without other recordings; leave out --follow and --with",
         ),
-    ):
-        if wrong:
-            raise click.BadParameter(what, param_hint=option)
+    )

@@ -1,12 +1,9 @@
-"""The ``--follow`` and ``--engine spark`` modes of ``fsm judge``.
-
-``--follow`` judges a recording while it is being written. ``--engine spark`` judges each recording in a task of a
-cluster and combines the results.
-"""
+"""``fsm judge --follow`` while a recording is being written, and ``--engine spark`` on a cluster."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,96 +11,77 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.cli.options import JUDGE_OPTIONS, layout
+from fsm.cli import options
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
+from fsm.machine import Level
+from fsm.machine.findings import Violation
 from fsm.monitor.judgement import Judging
 from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
+from fsm.monitor.judgement.part import Part
 from fsm.recordings import is_table, matching, open_recording
 from fsm.recordings.sources import Followed
 from fsm.recordings.time_order import Restarts
 from fsm.report import ExitCode, Report, json_report, worst
 from fsm.report.text import text, violation_text
+from fsm.trace import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from fsm.machine import Level
-    from fsm.machine.findings import Violation
-    from fsm.monitor.judgement.part import Part
     from fsm.report.metrics import Metrics
-    from fsm.trace import Batch
 
-_BETWEEN: Final = 1_000
-"""Number of batches between clean-ups of data that is no longer needed."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Printed:
-    """Prints violations as they are found. The first violation of each cause is printed in full.
-
-    If ``json`` is true, each violation is printed as one line of JSON.
-    """
-
-    fail_on: Level
-    json: bool
-    coverage: bool
-    entities: dict[str, str] = field(default_factory=dict)
-    _causes: set[tuple[object, ...]] = field(default_factory=set)
-
-    def violation(self, violation: Violation) -> None:
-        report = Report(judged=(), fail_on=self.fail_on)
-        if self.json:
-            self._print(json_report.violation_line(report, violation))
-            return
-        cause = (violation.machine, violation.cause, violation.clause.name, violation.observation.event)
-        entity = self.entities.get(violation.machine, "entity")
-        self._print(violation_text(violation, entity, report, layout(), known=cause in self._causes))
-        self._causes.add(cause)
-
-    def summary(self, judging: Judging, *, over: bool) -> ExitCode:
-        report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
-        self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
-        return report.total()
-
-    def _print(self, what: str) -> None:
-        click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False)
+_BETWEEN: Final = 1_000  # number of batches between clean-ups of data that is no longer needed
 
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """A recording that is being followed. With the profile ``auto``, a new version starts a new judgement."""
+    """Prints violations as they are found. With the profile ``auto``, a new version starts a new judgement."""
 
     begin: Callable[..., Judging]
     auto: bool
-    printed: Printed
+    fail_on: Level
+    json: bool
+    coverage: bool
     counted: Metrics | None
     judging: Judging = field(init=False)
     before: list[ExitCode] = field(default_factory=list)
+    causes: set[tuple[object, ...]] = field(default_factory=set)
 
     def start(self, *, fresh: bool) -> None:
         self.judging = judging = self.begin(fresh=fresh)
-        self.printed.entities.update({monitor.machine.name: monitor.machine.entity for monitor in judging.monitors})
         if judging.detected:
             click.echo(visible(judging.detected), err=True)
         if self.counted:
             self.counted.begin(judging)
-        judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
+        judging.tell(self.violation, *([self.counted.violation] if self.counted else []))
 
     def take(self, batch: Batch) -> None:
         if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
-            self.before.append(self.printed.summary(self.judging, over=True))
+            self.before.append(self.summary(over=True))
             self.start(fresh=False)
         self.judging.take(batch)
         if self.counted:
             self.counted.taken(self.judging, batch)
 
-    def end(self) -> int:
-        """Print the final summary and return the exit code. Later signals do not change the code."""
-        code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
-        INTERRUPTION.settle(code)
-        return code
+    def violation(self, violation: Violation) -> None:
+        report = Report(judged=(), fail_on=self.fail_on)
+        if self.json:
+            click.echo(json_report.violation_line(report, violation).encode("utf-8", "replace"), nl=False)
+            return
+        cause = (violation.machine, violation.cause, violation.clause.name, violation.observation.event)
+        machines = (monitor.machine for monitor in self.judging.monitors)
+        entity = next(machine.entity for machine in machines if machine.name == violation.machine)
+        known = cause in self.causes
+        click.echo(violation_text(violation, entity, report, options.layout(), known=known), nl=False)
+        self.causes.add(cause)
+
+    def summary(self, *, over: bool) -> ExitCode:
+        report = Report(judged=(self.judging.judged(over=over),), fail_on=self.fail_on)
+        if self.json:
+            click.echo(json_report.json(report, indent=None).encode("utf-8", "replace"), nl=False)
+        else:
+            click.echo(text(report, options.layout(), coverage=self.coverage), nl=False)
+        return report.total()
 
 
 def follow(given: Mapping[str, Any], part: Part) -> int:
@@ -114,7 +92,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
     """
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
-    for option, wrong, what in (
+    options.refuse(
         ("--follow", others, "only one TRACE can be followed; use a separate command for each of the others"),
         ("TRACE", is_table(name), "a table is complete, so it cannot be followed; leave out --follow"),
         (
@@ -123,17 +101,13 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
             "--follow prints violations to standard output as they occur; leave out --follow or --output",
         ),
         (
-            f"{JUDGE_OPTIONS.get(whole, f'--{whole}')} --follow",
+            f"{options.judge_option(whole)} --follow",
             whole,
             "these options need the whole recording, but --follow judges it before its end; leave out one of the two",
         ),
         ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
-    ):
-        if wrong:
-            raise click.BadParameter(what, param_hint=option)
-    printed = Printed(fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"])
-    metrics, profile, assume = given["metrics"], given["profile"], given["restarts"]
-    models = tuple(dict.fromkeys(given["models"]))
+    )
+    profile, assume = given["profile"], given["restarts"]
     signalled: set[str] = set()
     absent = False
 
@@ -145,20 +119,28 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
 
     with ExitStack() as stack:
         stack.enter_context(INTERRUPTION.ends(lambda: signalled.add("end")))
-        stack.callback(
-            signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: signalled.add("summary"))
-        )
+        before = signal.signal(signal.SIGUSR1, lambda *_: signalled.add("summary"))
+        stack.callback(signal.signal, signal.SIGUSR1, before)
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
-        counted = stack.enter_context(_serve_metrics(metrics, printed.fail_on)) if metrics else None
+        listening = given["metrics"]
+        counted = stack.enter_context(_serve_metrics(listening, given["fail_on"])) if listening else None
         restarts = Restarts(assume=assume, shortest=given["shortest_restart"] * 1_000_000)
         source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=round(given["settle"] * 1e9))
         if profile == AUTO:
             recording = read_ahead(recording, followed=True)
+        models = tuple(dict.fromkeys(given["models"]))
         how = {"models": models, "profile": profile, "restarts": assume, "every": given["every"], "part": part}
         judge = partial(Judging, recording, **how)
-        following = _Following(begin=judge, auto=profile == AUTO, printed=printed, counted=counted)
+        following = _Following(
+            begin=judge,
+            auto=profile == AUTO,
+            fail_on=given["fail_on"],
+            json=given["form"] == "json",
+            coverage=given["coverage"],
+            counted=counted,
+        )
         following.start(fresh=given["fresh"])
         for number, batch in enumerate(recording.batches):
             following.take(batch)
@@ -167,8 +149,10 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
                 following.judging.shed()
             if "summary" in signalled:
                 signalled.discard("summary")
-                printed.summary(following.judging, over=False)
-        return following.end()
+                following.summary(over=False)
+        code = worst([*following.before, following.summary(over=True)]).value
+        INTERRUPTION.settle(code)  # Later signals do not change the code.
+        return code
 
 
 @contextmanager
@@ -186,36 +170,26 @@ def _serve_metrics(listening: tuple[str, int], fail_on: Level) -> Iterator[Metri
         yield counted
 
 
+# Options that do not work on a cluster, because they need a whole recording in one place or report more than a summary.
 _WHOLE: Final = (
-    "calls",
-    "properties",
-    "only",
-    "every",
-    "follow",
-    "metrics",
-    "rotated",
-    "since",
-    "until",
-    "entity",
-    "coverage",
+    *("calls", "properties", "only", "every", "follow", "metrics", "rotated"),
+    *("since", "until", "entity", "coverage"),
 )
-"""Options of ``fsm judge`` that do not work on a cluster.
-
-They need a whole recording in one place, or report more than a summary.
-"""
 
 
 def judge_on_cluster(given: Mapping[str, Any], master: str) -> int:
-    for option in _WHOLE:
-        if given[option]:
-            hint = JUDGE_OPTIONS.get(option, f"--{option}")
-            raise click.BadParameter(
-                "this option cannot be combined with --engine; leave out one of the two", param_hint=hint
+    options.refuse(
+        *(
+            (
+                options.judge_option(parameter),
+                given[parameter],
+                "this option cannot be combined with --engine; leave out one of the two",
             )
-    if given["form"] not in {"text", "summary"}:
-        raise click.BadParameter("with --engine, the format must be text or summary", param_hint="--format")
-    if "-" in given["traces"]:
-        raise click.BadParameter("the workers of --engine cannot read standard input; give files", param_hint="TRACE")
+            for parameter in _WHOLE
+        ),
+        ("--format", given["form"] not in {"text", "summary"}, "with --engine, the format must be text or summary"),
+        ("TRACE", "-" in given["traces"], "the workers of --engine cannot read standard input; give files"),
+    )
     from fsm.fleet import text as summary_text  # noqa: PLC0415  (only this engine needs it)
     from fsm.fleet import written  # noqa: PLC0415  (see above)
 

@@ -8,18 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from fsm.cli.options import (
-    complete_events,
-    complete_models,
-    complete_models_and_systems,
-    complete_states,
-    format_option,
-    layout,
-    name_option,
-    require,
-    under,
-    unknown,
-)
+from fsm.cli import options
 from fsm.command_options import profile_option
 from fsm.entry_points import PluginWarning
 from fsm.errors import InputError
@@ -34,22 +23,22 @@ from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.report import machine_report
 from fsm.report.json_report import Json, dumped
-from fsm.report.words import plural
+from fsm.report.words import grouped, plural
 
-ABOUT: Final[Mapping[Role, str]] = {
+ABOUT: Final[Mapping[Role | None, str]] = {
     "contract": "Contracts of interfaces",
     "implementation": "Implementations",
     "system": "Systems of machines",
     "part": "Parts of systems",
+    None: "Models of other packages",
 }
 
 
 @click.command("list")
-@format_option
+@options.format_option
 def list_command(form: str) -> int:
     """List the shipped models and systems with their profiles, grouped by purpose."""
-    found: list[tuple[Role | None, Machine | System]]
-    found = [(role, load_any(name)) for name, role in roles().items()]
+    found: list[tuple[Role | None, Machine | System]] = [(role, load_any(name)) for name, role in roles().items()]
     for name in foreign_models():
         try:
             found.append((None, load_any(name)))
@@ -58,14 +47,12 @@ def list_command(form: str) -> int:
     if form == "json":
         click.echo(dumped([{"role": role, **_data(model)} for role, model in found]), nl=False)
         return 0
-    formatter = click.HelpFormatter(width=layout().width)
-    titles: list[tuple[Role | None, str]] = [*ABOUT.items(), (None, "Models of other packages")]
-    for role, about in titles:
-        if not (listed := [(model.name, _line(model)) for own, model in found if own == role]):
-            continue
+    formatter = click.HelpFormatter(width=options.layout().width)
+    by_role = grouped(found)
+    for about, models in ((about, by_role[role]) for role, about in ABOUT.items() if role in by_role):
         formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
         with formatter.indentation():
-            formatter.write_dl(listed)
+            formatter.write_dl([(model.name, _line(model)) for model in models])
     click.echo(formatter.getvalue(), nl=False)
     return 0
 
@@ -83,23 +70,19 @@ def _data(model: Machine | System) -> dict[str, Json]:
     data: dict[str, Json] = {"name": model.name, "title": model.title, "profiles": list(model.profiles)}
     if isinstance(model, System):
         data["parts"] = {part.name: len(part.copies) for part in model.parts.values()}
-        data["events"] = list(dict.fromkeys(joint.family for joint in model.events.values()))
-    else:
-        data |= {"entity": model.entity, "states": list(model.states), "events": list(model.events)}
-    return data
+        return data | {"events": list(dict.fromkeys(joint.family for joint in model.events.values()))}
+    return data | {"entity": model.entity, "states": list(model.states), "events": list(model.events)}
 
 
 @click.command("show")
-@click.argument("name", metavar="MODEL", shell_complete=complete_models_and_systems)
-@name_option("event", "e", "Show only this event, by its name or its name on the wire.", complete_events)
-@name_option("state", "s", "Show only this state.", complete_states)
-@click.option(
-    "--outcomes",
-    is_flag=True,
-    help="List the outcomes of each event that has several, because a test may arrange them.",
+@click.argument("name", metavar="MODEL", shell_complete=options.complete_models_and_systems)
+@options.name_option(
+    "event", "e", "Show only this event, by its name or its name on the wire.", options.complete_events
 )
+@options.name_option("state", "s", "Show only this state.", options.complete_states)
+@options.flag("--outcomes", "List the outcomes of each event that has several, because a test may arrange them.")
 @profile_option("Apply this profile to the model.")
-@format_option
+@options.format_option
 def show_command(
     name: str, event: str | None, state: str | None, profile: str | None, form: str, *, outcomes: bool
 ) -> int:
@@ -113,16 +96,17 @@ def show_command(
     fsm show models/door.toml --state open
     """
     if is_system(name) and state is None and form == "text" and not outcomes:
-        system = under(load_system(name), profile)
+        system = options.under(load_system(name), profile)
         words = [word for joint in system.events.values() for word in (joint.family, joint.rpc) if word]
-        require([] if event is None else [event], words, of="events", hint="--event")
-        click.echo(machine_report.system_text(system, layout(), event=event), nl=False)
+        options.require([] if event is None else [event], words, of="events", hint="--event")
+        click.echo(machine_report.system_text(system, options.layout(), event=event), nl=False)
         return 0
-    machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
+    flat = outcomes and is_system(name)
+    machine = flatten(options.under(load_system(name), profile)) if flat else options.under(load(name), profile)
     events = {known.name for known in machine.events.values() if event is None or event in known.words}
     if not events:
-        raise unknown(str(event), machine.events, of="events", hint="--event")
-    require([] if state is None else [state], machine.states, of="states", hint="--state")
+        raise options.unknown(str(event), machine.events, of="events", hint="--event")
+    options.require([] if state is None else [state], machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
     if outcomes:
         listed = machine_report.outcomes_json if form == "json" else machine_report.outcomes_text
@@ -131,7 +115,7 @@ def show_command(
         shown = machine_report.json(machine, events=events, states=states)
     else:
         graph = None if event or state else explore(tabulate(machine))
-        shown = machine_report.text(machine, graph, layout(), events=events, states=states)
+        shown = machine_report.text(machine, graph, options.layout(), events=events, states=states)
     click.echo(shown, nl=False)
     return 0
 
@@ -159,12 +143,11 @@ def schema_command(form: str) -> int:
     return 0
 
 
-_TOGETHER: Final = 1_000
-"""Number of lines to write at once. Writing each line separately would be slow."""
+_TOGETHER: Final = 1_000  # Number of lines to write at once. Writing each line separately would be slow.
 
 
 @click.command("simulate")
-@click.argument("model", shell_complete=complete_models)
+@click.argument("model", shell_complete=options.complete_models)
 @click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
 @click.option(
@@ -186,7 +169,7 @@ def simulate_command(model: str, seed: int, length: int, entities: int, calls: i
     \b
     fsm simulate models/door.toml --length 1000 --calls 2 | fsm judge -
     """
-    machine = under(load(model), profile)
+    machine = options.under(load(model), profile)
     trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=calls)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):

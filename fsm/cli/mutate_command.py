@@ -10,20 +10,9 @@ import click
 from click.core import ParameterSource
 
 from fsm.checker import as_known
-from fsm.cli.options import (
-    complete_models_and_systems,
-    format_option,
-    layout,
-    output_option,
-    property_option,
-    recording_option,
-    require_profiles,
-    require_properties,
-    restarts_option,
-)
+from fsm.cli import options
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
-from fsm.errors import InputError
 from fsm.language.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
 from fsm.machine.claims import Specification, is_of
@@ -34,16 +23,17 @@ from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, muta
 from fsm.mutation.power import power_over
 from fsm.mutation.suggestions import suggested
 from fsm.recordings.time_order import Assume
+from fsm.report import ExitCode
 from fsm.report import mutation_report as report
 
+# Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies.
 FEW: Final = 8
-"""Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies."""
 
 
 @click.command("mutate")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models_and_systems)
 @profile_option("Apply this profile to the models. Default: no profile.")
-@property_option("Try only this property; may be repeated.")
+@options.property_option("Try only this property; may be repeated.")
 @click.option(
     "--list",
     "listed",
@@ -51,13 +41,11 @@ FEW: Final = 8
     default="survivors",
     help="survivors: list them by cell; equivalent: also list each equivalent mutant; all: list each mutant.",
 )
-@click.option(
+@options.flag(
     "--suggest",
-    is_flag=True,
-    help="Write properties, as TOML, that would kill the survivors of one machine, which need not have a property file "
-    "yet.",
+    "Write properties, as TOML, that would kill the survivors of one machine, which need not have a property file yet.",
 )
-@output_option
+@options.output_option
 @click.option(
     "--recording",
     "-r",
@@ -67,15 +55,19 @@ FEW: Final = 8
     type=click.Path(exists=True, dir_okay=False),
     help="Edit this recording instead, and report which illegal edits 'fsm judge' notices; may be repeated.",
 )
-@recording_option("With --recording: another recording of the same run, such as the calls that belong to events.")
-@restarts_option("With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.")
+@options.recording_option(
+    "With --recording: another recording of the same run, such as the calls that belong to events."
+)
+@options.restarts_option(
+    "With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'."
+)
 @click.option(
     "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
 )
 @click.option(
     "--seed", type=int, default=0, help="With --recording: seed for the choice of edits, if not all are tried."
 )
-@format_option
+@options.format_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -130,8 +122,8 @@ def command(
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if parameter.name in unused and given and ctx.params[parameter.name] not in ((), False):
             name = parameter.opts[0].replace("names", "MODEL")
-            why = f"{name} cannot be combined with --recording, which uses the contracts of interfaces"
-            raise click.UsageError(why if recordings else f"{name} has no meaning without --recording")
+            why = "cannot be combined with --recording, which uses the contracts of interfaces"
+            raise click.UsageError(f"{name} {why if recordings else 'has no meaning without --recording'}")
     if recordings:
         return _power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
@@ -139,29 +131,34 @@ def command(
     if output:
         raise click.UsageError("--output has no meaning without --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
-    require_properties(only, found)
-    require_profiles([profile], [stated.machine.profiles for stated in found])
+    options.require_properties(only, found)
+    options.require_profiles([profile], [stated.machine.profiles for stated in found])
     under = [(stated, within(profile, stated.machine.profiles)) for stated in found]
     work = [(as_known(stated, own), own) for stated, own in under if own or profile is None]
     size = sum(1 for stated, own in work for _ in _mutants(stated, own))
     with progress("mutating", size) as bar:
         mutated = tuple(_mutate(stated, own, only, bar.advance) for stated, own in work)
-    click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
+    shown = partial(report.text, mutated, listed=listed)
+    options.print_report(form, text=shown, json=partial(report.json, mutated))
     return report.answer(mutated).value
 
 
 def _suggest(
     names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str, output: Path | None
 ) -> int:
-    if len(names) != 1:
-        raise click.UsageError("--suggest needs the name of one machine")
-    if form != "text" or listed != "survivors":
-        raise click.UsageError("--suggest writes TOML about all survivors; leave out --format and --list")
-    found = _specification_or_empty(names[0])
+    options.refuse(
+        ("", len(names) != 1, "--suggest needs the name of one machine"),
+        (
+            "",
+            form != "text" or listed != "survivors",
+            "--suggest writes TOML about all survivors; leave out --format and --list",
+        ),
+    )
+    found = options.claims_or_none(names[0]) or Specification(machine=load(names[0]), properties=())
     if not is_of(found, Machine):
         raise click.UsageError(f"--suggest can be used only with a machine, but {names[0]} is a system")
-    require_properties(only, [found])
-    require_profiles([profile], [found.machine.profiles])
+    options.require_properties(only, [found])
+    options.require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
         mutated = _mutate(found, profile, only, bar.advance, whole=False)
     with progress("suggesting", len(mutated.survivors)) as bar:
@@ -169,29 +166,20 @@ def _suggest(
         taken = [stated.name for stated in found.properties]
         made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=bar.advance)
     put(report.suggestions(made, mutated), output)
-    return report.suggestions_answer(made).value
-
-
-def _specification_or_empty(name: str) -> Specification[Machine | System]:
-    try:
-        return claims(name)
-    except InputError as error:
-        if [problem.code for problem in error.problems] != ["FSM306"]:
-            raise
-        return Specification(machine=load(name), properties=())
+    answer: ExitCode = ExitCode.FAILS if made.left else ExitCode.HOLDS
+    return answer.value
 
 
 def _power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
-    names = dict.fromkeys(recordings)
-    with progress("mutating", limit * len(names)) as bar:
+    with progress("mutating", limit * len({*recordings})) as bar:
         edited = partial(
             power_over, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=bar.advance
         )
-        powers = tuple(map(edited, names))
-    text = report.power_json(powers) if form == "json" else report.power_text(powers, layout(), profiled=bool(profile))
-    click.echo(text, nl=False)
+        powers = tuple(map(edited, dict.fromkeys(recordings)))
+    shown = partial(report.power_text, powers, profiled=bool(profile))
+    options.print_report(form, text=shown, json=partial(report.power_json, powers))
     return report.power_answer(powers).value
 
 
@@ -209,22 +197,21 @@ def _mutate(
     *,
     whole: bool = True,
 ) -> report.Mutated:
-    tried = tuple(claim for claim in of.properties if not only or claim.name in only)
-    stated = replace(of, properties=tried)
+    stated = replace(of, properties=tuple(claim for claim in of.properties if not only or claim.name in only))
     outcomes: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
     unsound: list[str] = []
     if isinstance(of.machine, Machine):
         outcomes = mutation_outcomes(
-            of.machine, tried, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
+            of.machine, stated.properties, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
         )
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
-            names = {claim.name for claim in tried}
+            names = {claim.name for claim in stated.properties}
             smaller = replace(smaller, properties=tuple(claim for claim in smaller.properties if claim.name in names))
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
         outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
         )
-    outcomes = tuple(outcomes)
-    return report.Mutated(specification=stated, outcomes=outcomes, unsound=tuple(unsound))
+    found = tuple(outcomes)  # The properties that are unsound are known only when all outcomes are.
+    return report.Mutated(specification=stated, outcomes=found, unsound=tuple(unsound))

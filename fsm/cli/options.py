@@ -18,13 +18,17 @@ from click.decorators import FC
 
 from fsm import cli
 from fsm.command_options import Completer, complete_profiles, completer, named_models
-from fsm.errors import InputError, is_file, nearest
+from fsm.errors import InputError, Problem, is_file, nearest
 from fsm.language.library import claims, load, names, systems
 from fsm.machine import Machine
+from fsm.machine.claims import Specification
 from fsm.machine.product.system import System
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.report.layout import Layout, plain
 from fsm.trace import FRACTION, Line
+
+if TYPE_CHECKING:
+    from fsm.report.cases import Cases
 
 complete_commands: Final = completer(lambda _: cli.commands())
 complete_models: Final = completer(lambda _: names(), files=True)
@@ -67,14 +71,11 @@ def complete_suts(_: click.Context) -> Iterable[str]:
     return (f"{form.partition(':')[0]}:" if ":" in form else form for form in forms())
 
 
-if TYPE_CHECKING:
-    from fsm.machine.claims import Specification
-    from fsm.report.cases import Cases
-
 WIDEST = 100
 
-_DIGITS = 10
+_NUMBER: Final = re.compile("[0-9]{1,9}")
 _Model = TypeVar("_Model", Machine, System)
+_Read = TypeVar("_Read")
 
 text_option = partial(click.option, default="", show_default=False)
 
@@ -83,6 +84,10 @@ def choice_option(choices: Iterable[str], about: str = "Output format.") -> Call
     """Return an option ``--format``, which is passed as ``form``. The first of *choices* is the default."""
     names = [*choices]
     return click.option("--format", "form", type=click.Choice(names), default=names[0], help=about)
+
+
+def flag(name: str, about: str, *, to: str = "") -> Callable[[FC], FC]:
+    return click.option(name, *filter(None, [to]), is_flag=True, help=about)
 
 
 format_option: Final = choice_option(["text", "json"])
@@ -95,21 +100,24 @@ cases_format_option: Final = choice_option(
 )
 
 
-def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
+def print_report(
+    form: str, *, text: Callable[[Layout], str], json: Callable[[], str], cases: Callable[[], Cases] | None = None
+) -> None:
     """Print a report in the format *form*. Only the function for this format is called."""
-    report = case_report(form, cases()) if form in CASE_FORMATS else json() if form == "json" else text()
+    if cases and form in CASE_FORMATS:
+        report = case_report(form, cases())
+    else:
+        report = json() if form == "json" else text(layout())
     click.echo(report, nl=False)
 
 
 def case_report(form: str, cases: Cases) -> str:
-    writer: Callable[[Cases], str] = getattr(import_module("fsm.report.case_formats"), form)
+    writer: Callable[[Cases], str] = getattr(import_module("fsm.report.cases"), form)
     return writer(cases)
 
 
-rotated_option: Final = click.option(
-    "--rotated",
-    is_flag=True,
-    help="Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times.",
+rotated_option: Final = flag(
+    "--rotated", "Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times."
 )
 
 at_least_option: Final = click.option(
@@ -136,10 +144,7 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Parse a time, or a duration before now, and return it in nanoseconds since the epoch.
-
-    A time without an offset is in local time.
-    """
+    """Parse a time (local, if it has no offset) or a duration before now. Return nanoseconds since the epoch."""
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -158,7 +163,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
     if value is None:
         return None
     file, _, number = value.rpartition(":")
-    if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+    if not _NUMBER.fullmatch(number):
         raise click.BadParameter(f"'{value}' is not the number of a line, such as 14 or doors.jsonl:14")
     return Line("-" if file == "stdin" else file, int(number))
 
@@ -177,15 +182,13 @@ def engine(_context: click.Context, _option: click.Parameter, value: str | None)
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
     """
-    name, _, rest = (value or "").partition("://")
     if value is None:
         return ""
-    if name == "spark" and not rest:
-        return "local[*]"
+    scheme, _, rest = value.partition("://")
     if value.startswith("spark[") and value.endswith("]"):
         return f"local{value.removeprefix('spark')}"
-    if rest:
-        return value
+    if rest or scheme == "spark":
+        return value if rest else "local[*]"
     raise click.BadParameter(f"'{value}' is not an engine: use spark, spark[CORES] or spark://HOST:PORT")
 
 
@@ -224,8 +227,10 @@ def recording_option(about: str) -> Callable[[FC], FC]:
     return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
-JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
-"""Parameters of ``fsm judge`` mapped to their options, where the names differ."""
+def judge_option(parameter: str) -> str:
+    """Return the option of ``fsm judge`` for *parameter*."""
+    return {"calls": "--with", "only": "--property", "every": "--all"}.get(parameter, f"--{parameter}")
+
 
 ANY_NUMBER: Final = -1
 
@@ -241,11 +246,10 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
         name, _, number = map(str.strip, pair.partition("="))
         if any_number and name and number == "any":
             if ANY_NUMBER in found.values() or name in found:
-                raise click.BadParameter(
-                    f"'{pair}' asks for any number of copies, but only one part can have any number"
-                )
+                what = "asks for any number of copies, but only one part can have any number"
+                raise click.BadParameter(f"'{pair}' {what}")
             found[name] = ANY_NUMBER
-        elif not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+        elif not (name and _NUMBER.fullmatch(number)):
             raise click.BadParameter(f"'{pair}' is not PART=COUNT, such as door=1")
         elif found.setdefault(name, int(number)) != int(number):
             raise click.BadParameter(f"the part '{name}' is given two numbers of copies")
@@ -276,18 +280,48 @@ def restart_options(command: FC) -> FC:
 
 
 def layout(*, coloured: bool = True) -> Layout:
+    def style(value: str, how: str) -> str:
+        return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
+
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
-    return Layout(width=columns, style=_style if coloured else plain)
-
-
-def _style(value: str, how: str) -> str:
-    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
+    return Layout(width=columns, style=style if coloured else plain)
 
 
 def sizes(names: Iterable[str]) -> int:
     """Return the total size of the files in bytes, or 0 if they are too small for a progress bar."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
+
+
+def refuse(*rules: tuple[str, object, str]) -> None:
+    """Raise the first error for which the second item is true. Its other items are the option and the message."""
+    for option, wrong, what in rules:
+        if wrong:
+            raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
+
+
+def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _Read]:
+    """Return what *read* returns for each name. Raise :class:`InputError` with the problems of all of them."""
+    found: dict[str, _Read] = {}
+    problems: list[Problem] = []
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = read(name)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return found
+
+
+def claims_or_none(name: str) -> Specification[Machine | System] | None:
+    """Return the properties of a model with its machine or system, or ``None`` if the model has no property file."""
+    try:
+        return claims(name)
+    except InputError as error:
+        if {problem.code for problem in error.problems} != {"FSM306"}:
+            raise
+        return None
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:

@@ -24,11 +24,11 @@ import click
 from fsm.cli.options import layout
 from fsm.errors import reason, stdin
 from fsm.interruption import resident
+from fsm.machine.traversal import Explored
 from fsm.recordings.line_reader import STDIN
 from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
-    from fsm.machine.traversal import Explored
     from fsm.monitor.judgement import Judged
     from fsm.monitor.judgement.part import Telling
 
@@ -37,10 +37,7 @@ ORDINARY = 0o666
 
 @contextmanager
 def remove_on_failure() -> Iterator[Callable[[Path], None]]:
-    """Remove new files and folders if the block raises an exception.
-
-    The block calls the yielded function with each path before it writes to the path.
-    """
+    """Yield a function to call before writing to a path. New files and folders are removed if the block raises."""
     made: list[Path] = []
 
     def begin(path: Path) -> None:
@@ -95,12 +92,10 @@ def write(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open *path* so that its content is replaced atomically. Readers see the old content or the new content.
+    """Open *path* so that its content is replaced atomically. Special files such as pipes are written directly.
 
-    Until it is complete, the new file has no name or a temporary one, so that an interrupted command leaves nothing
-    behind. A killed command leaves a temporary file only if the file system does not support unnamed files, or if
-    it is killed just before the rename. Special files such as pipes are written directly. Raise
-    ``OSError`` if writing fails.
+    Until it is complete, the new file has no name if the file system supports that, or else a temporary one, so that an
+    interrupted command leaves nothing behind. Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -183,28 +178,19 @@ def judge_with_stories(judged: Judged, rewind: Callable[[], None], judge: Callab
     return with_stories(judged, collect)
 
 
-PAUSE: Final = 0.2
-"""Minimum number of seconds between updates of the progress bar."""
+PAUSE: Final = 0.2  # minimum number of seconds between updates of the progress bar
 
-REPORTING: Final = 10.0
-"""Number of seconds between progress reports."""
+REPORTING: Final = 10.0  # number of seconds between progress reports
 
 
 class CommandProgress:
     """Shows progress towards *size* units of work. Nothing is shown if *size* is 0."""
 
-    def __init__(
-        self,
-        label: str,
-        size: int,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        memory: Callable[[], int] = resident,
-    ) -> None:
-        self._label, self._clock, self._memory = label, clock, memory
+    def __init__(self, label: str, size: int) -> None:
+        self._label = label
         self._terminal = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # stderr may be closed
         self.bar = click.progressbar(length=size, label=label, file=sys.stderr if self._terminal else io.StringIO())
-        self._began = self._search_began = self._shown = clock()
+        self._began = self._search_began = self._shown = time.monotonic()
 
     def advance(self, units: int = 1) -> None:
         self.bar.update(units)
@@ -214,16 +200,16 @@ class CommandProgress:
         self.bar.update(done - self.bar.pos)
 
     def searched(self, covered: Explored) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if not covered.nodes:
             self._search_began = now
         elif now >= self._shown + PAUSE:
             self._shown = now
             rate = covered.nodes / max(now - self._search_began, PAUSE)
-            self._relabel(f"{covered.nodes:,} states, {rate:,.0f}/s, {self._memory() >> 20:,} MiB")
+            self._relabel(f"{covered.nodes:,} states, {rate:,.0f}/s, {resident() >> 20:,} MiB")
 
     def report(self) -> None:
-        spent = f"{self._clock() - self._began:,.0f} s"
+        spent = f"{time.monotonic() - self._began:,.0f} s"
         if self._terminal:
             self._relabel(spent)
         else:

@@ -1,33 +1,28 @@
 """``fsm cover``, ``fsm convert`` and ``fsm merge``: work with recordings and their results."""
 
-from __future__ import annotations
-
 import importlib
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from fsm.cli.options import choice_option, model_option, output_option, restart_options, rotated_option, sizes
+from fsm.cli import options
 from fsm.cli.output import failed, progress, put, put_text, replacing
 from fsm.command_options import fail_on_option, profile_option
-from fsm.errors import InputError, encodable, of_extra, refused
-from fsm.fleet import read, total, written
+from fsm.errors import encodable, of_extra, refused
+from fsm.fleet import By, Summary, read, total, written
 from fsm.fleet import text as summary_text
+from fsm.machine import Level
 from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import open_recording
 from fsm.recordings.form import HISTORY
 from fsm.recordings.sources import Rotated
-from fsm.recordings.time_order import Restarts
+from fsm.recordings.time_order import Assume, Restarts
 from fsm.report import words
 from fsm.report.cover_formats import text
 from fsm.report.cover_report import CoverReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.errors import Problem
 
 FORMATS: Final[Mapping[str, str]] = {
     "markdown": "cover_formats",
@@ -47,10 +42,12 @@ FORMATS: Final[Mapping[str, str]] = {
     type=click.Path(readable=False),
     help="Compare with the coverage of this recording; may be repeated, to compare with several recordings together.",
 )
-@model_option("Show the coverage of this model; may be repeated. Default: the models for each kind of recording.")
+@options.model_option(
+    "Show the coverage of this model; may be repeated. Default: the models for each kind of recording."
+)
 @profile_option("Apply this profile to the models, such as acme-1.6.")
-@choice_option(["text", *FORMATS], "Output format; sh is a script that makes the missing calls.")
-@output_option
+@options.choice_option(["text", *FORMATS], "Output format; sh is a script that makes the missing calls.")
+@options.output_option
 def cover_command(
     recordings: tuple[str, ...],
     against: tuple[str, ...],
@@ -71,19 +68,9 @@ def cover_command(
     fsm cover --format html -o coverage.html *.calls.jsonl.gz
     fsm cover --format sh calls.jsonl > missing.sh
     """
-    names = tuple(dict.fromkeys(recordings)), tuple(dict.fromkeys(against))
-    judged: dict[str, Judged] = {}
-    problems: list[Problem] = []
-    every = tuple(dict.fromkeys((*names[0], *names[1])))
-    with progress("judging", sizes(every)) as bar:
-        for name in every:
-            try:
-                judged[name] = _judge_recording(name, models, profile, bar.advance)
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(dict.fromkeys(problems))
-    cover = CoverReport(*(tuple(judged[name] for name in group) for group in names))
+    with progress("judging", options.sizes({*recordings, *against})) as bar:
+        judged = options.read_each((*recordings, *against), partial(_judge, models, profile, bar.advance))
+    cover = CoverReport(*(tuple(judged[name] for name in dict.fromkeys(each)) for each in (recordings, against)))
     if form == "text":
         put_text(partial(text, cover), output)
     else:
@@ -92,22 +79,12 @@ def cover_command(
     return 0
 
 
-def _judge_recording(
-    name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]
-) -> Judged:
+def _judge(models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None], name: str) -> Judged:
     found = judge(name, models=tuple(dict.fromkeys(models)), profile=profile, advanced=advanced)
     if not found.form.name:
-        raise refused(
-            name,
-            "FSM215",
-            "the file is not a recording of a kind that fsm knows",
-            "'fsm judge --help' lists the kinds of recordings",
-        )
+        what = "the file is not a recording of a kind that fsm knows"
+        raise refused(name, "FSM215", what, "'fsm judge --help' lists the kinds of recordings")
     return found
-
-
-if TYPE_CHECKING:
-    from fsm.recordings.time_order import Assume
 
 
 @click.command("convert", epilog="Exit codes: 0 written, 2 wrong input, 74 the table could not be written.")
@@ -120,8 +97,8 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Table to write. It is written completely or not at all.",
 )
-@restart_options
-@rotated_option
+@options.restart_options
+@options.rotated_option
 def convert_command(
     traces: tuple[str, ...], output: Path, restarts: Assume, shortest_restart: int, *, rotated: bool
 ) -> int:
@@ -137,26 +114,27 @@ def convert_command(
     """
     tables = of_extra("fsm.recordings.tables", "fsm convert", extra="fast")
     traces = tuple(dict.fromkeys(traces))
-    if len(traces) > 1 and not rotated:
-        raise click.BadParameter(
+    options.refuse(
+        (
+            "TRACE",
+            len(traces) > 1 and not rotated,
             "a table can contain only one recording; for several files of one rotated recording, use --rotated",
-            param_hint="TRACE",
-        )
-    if output.suffix != ".parquet":
-        raise click.BadParameter(
+        ),
+        (
+            "--output",
+            output.suffix != ".parquet",
             f"the table is written in Parquet format, so the name '{output}' must end in .parquet",
-            param_hint="--output",
-        )
+        ),
+    )
     name = ", ".join(traces)
-    with progress("converting", sizes(traces)) as bar:
+    with progress("converting", options.sizes(traces)) as bar:
         room = Restarts(assume=restarts, shortest=shortest_restart * 1_000_000)
         source = Rotated(names=traces) if rotated else None
         recording = open_recording(name, bar.advance, restarts=room, source=source)
+        hint = "'fsm judge --help' lists the kinds of recordings"
         if not recording.form.name:
-            what = (
-                "the file is not a recording: none of its lines is a line of a log, a call, an event or an observation"
-            )
-            raise refused(name, "FSM215", what, "'fsm judge --help' lists the kinds of recordings")
+            kinds = "none of its lines is a line of a log, a call, an event or an observation"
+            raise refused(name, "FSM215", f"the file is not a recording: {kinds}", hint)
         if recording.form is HISTORY:
             what = "the file is a history of concurrent operations, which cannot become a table"
             raise refused(name, "FSM215", what, "judge the history itself, with 'fsm judge'")
@@ -169,12 +147,6 @@ def convert_command(
     return 0
 
 
-if TYPE_CHECKING:
-    from fsm.errors import Problem
-    from fsm.fleet import By, Summary
-    from fsm.machine import Level
-
-
 @click.command("merge", epilog="Exit codes: 0 everything holds, 1 something fails, 2 wrong input, 3 unknown.")
 @click.argument("summaries", metavar="SUMMARY...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
@@ -184,8 +156,8 @@ if TYPE_CHECKING:
     help="Group the results by cause, by version of the recorded program, or by node.",
 )
 @fail_on_option
-@choice_option(["text", "json"], "Output format; json is a summary that can be merged again.")
-@output_option
+@options.choice_option(["text", "json"], "Output format; json is a summary that can be merged again.")
+@options.output_option
 def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str, output: Path | None) -> int:
     """Combine the results of many nodes, wherever their recordings were judged.
 
@@ -199,18 +171,13 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     fsm merge node-*.json --by version
     fsm merge east.json west.json --format json -o all.json
     """
-    found: list[Summary] = []
-    problems: list[Problem] = []
-    for name in dict.fromkeys(summaries):
-        try:
-            found.append(total([read(name)], "" if name == "-" else encodable(Path(name).name.removesuffix(".json"))))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
-    whole = total(found)
+    whole = total(options.read_each(summaries, _of_node).values())
     if form == "json":
         put(written(whole).encode(), output)
     else:
         put_text(lambda layout: summary_text(whole, layout, by=by, least=fail_on), output)
     return whole.answer(fail_on).value
+
+
+def _of_node(name: str) -> Summary:
+    return total([read(name)], "" if name == "-" else encodable(Path(name).name.removesuffix(".json")))

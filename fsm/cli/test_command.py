@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,43 +15,20 @@ from hypothesis import configuration
 
 from fsm import cli
 from fsm.checker import as_known
-from fsm.cli.options import (
-    at_least_option,
-    cases_format_option,
-    complete_models_and_systems,
-    complete_suts,
-    layout,
-    parts_option,
-    print_report,
-    property_option,
-    require,
-    require_properties,
-    under,
-)
+from fsm.cli import options
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
-from fsm.conformance import suite
+from fsm.conformance import lookup, suite
+from fsm.conformance import scheme as schemes
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import factory_of
-from fsm.conformance.lookup import forms as rows
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.race_runs import Pace
-from fsm.conformance.scheme import (
-    ClientRun,
-    PlanRequest,
-    Scheme,
-    SutRequest,
-    client_of,
-    foreign_schemes,
-    own_schemes,
-    scheme_of,
-)
-from fsm.conformance.scheme import script as client_script
-from fsm.conformance.suite import PropertyTestResult, run_property_test
+from fsm.conformance.scheme import PlanRequest, Scheme, SutRequest
 from fsm.entry_points import SUTS, foreign_names, warn_left_out
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
+from fsm.machine.claims import Property
 from fsm.machine.product.flatten import flatten
 from fsm.machine.table import tabulate
 from fsm.recordings import either
@@ -58,7 +36,9 @@ from fsm.report import conformance_report, words
 from fsm.report.lanes import history_lines
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
-from fsm.sut import Stimulus
+from fsm.sut import SUT, Stimulus
+
+rows = lookup.forms  # for the help of the command
 
 
 def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
@@ -69,70 +49,62 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
     table = tabulate(machine)
     ways = tuple(zip(table.ways, table.origin, strict=True))
     for step in found:
-        require([step.event], machine.events, of="events", hint="--replay")
+        options.require([step.event], machine.events, of="events", hint="--replay")
         if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
             message = f"{step.event} takes no time, so it has no separate begin and end; leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
         # The last expected outcome of a crash belongs to the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
-        require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
+        options.require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
-    from fsm.machine.claims import Property
-    from fsm.sut import SUT
 
 _FOREIGN: Final = "fsm.foreign schemes"
 
-_DELAY: Final = 0.05
-"""Maximum random delay in seconds before a call. Most calls take about as long."""
+_DELAY: Final = 0.05  # Maximum random delay in seconds before a call. Most calls take about as long.
 
 
 class _TestCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params = super().get_params(ctx)
         known = {name: "fsm test" for param in params for name in param.opts}
-        options = []
-        for scheme in (*own_schemes(), *_foreign_schemes(ctx)):
-            for option in scheme.options:
-                if (other := known.setdefault(option.name, scheme.form)) != scheme.form:
-                    error = ValueError(f"{other} already has an option {option.name}")
-                    warn_left_out(SUTS, scheme.name, error)
+        own = []
+        for scheme in (*schemes.own_schemes(), *_foreign_schemes(ctx)):
+            for each in scheme.options:
+                if (other := known.setdefault(each.name, scheme.form)) != scheme.form:
+                    warn_left_out(SUTS, scheme.name, ValueError(f"{other} already has an option {each.name}"))
                 else:
-                    options.append(option)
-        return [
-            *params,
-            *(
-                click.Option([each.name], metavar=each.metavar, default="", show_default=False, help=linked(each.help))
-                for each in options
-            ),
-        ]
+                    about = linked(each.help)
+                    own.append(
+                        click.Option([each.name], metavar=each.metavar, default="", show_default=False, help=about)
+                    )
+        return [*params, *own]
 
 
 def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     if _FOREIGN not in ctx.meta:
         words = ctx.meta.get(cli.WORDS, ())
         named = (name for name in foreign_names(SUTS) if any(f"{name}:" in word for word in words))
-        found = foreign_schemes() if {"-h", "--help"} & {*words} else (scheme_of(f"{name}:x") for name in named)
+        helped = bool({"-h", "--help"} & {*words})
+        found = schemes.foreign_schemes() if helped else (schemes.scheme_of(f"{name}:x") for name in named)
         ctx.meta[_FOREIGN] = tuple(filter(None, found))
-    schemes: tuple[Scheme, ...] = ctx.meta[_FOREIGN]
-    return schemes
+    foreign: tuple[Scheme, ...] = ctx.meta[_FOREIGN]
+    return foreign
 
 
 @click.command("test", cls=_TestCommand)
-@click.argument("model", shell_complete=complete_models_and_systems)
+@click.argument("model", shell_complete=options.complete_models_and_systems)
 @click.option(
     "--against",
     "-a",
     "sut",
     required=True,
     metavar="SUT",
-    shell_complete=complete_suts,
+    shell_complete=options.complete_suts,
     help=f"Implementation to test: {either([*rows()])}; see above.",
 )
 @profile_option("Tolerate the declared deviations of this profile.")
@@ -159,9 +131,9 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     help="Time limit for each answer of SUT. Default: 5 for a process, none for Python code; others have their own.",
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take only these steps, as printed with a failure.")
-@click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
-@property_option("Test this property instead; may be repeated.")
-@parts_option("Copies of the parts of a system, such as door=1,alarm=1. Default: those in its file.")
+@options.flag("--properties", "Test each property of MODEL instead, like the pytest plugin.")
+@options.property_option("Test this property instead; may be repeated.")
+@options.parts_option("Copies of the parts of a system, such as door=1,alarm=1. Default: those in its file.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False),
@@ -180,8 +152,8 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     help="Weakest level of a clause whose breach counts as a violation. Default: MUST, or observed if no clause is a "
     "MUST.",
 )
-@at_least_option
-@cases_format_option
+@options.at_least_option
+@options.cases_format_option
 def command(
     model: str,
     sut: str,
@@ -221,46 +193,50 @@ def command(
     fsm test models/door.toml --against model:models/new-door.toml --properties
     """
     click.get_current_context().with_resource(_temporary_hypothesis_home())
-    scheme = scheme_of(sut)
+    scheme = schemes.scheme_of(sut)
     real = scheme is not None and scheme.slow
     by_property = properties or bool(only)
-    options = _options(scheme, given)
+    settings = _options(scheme, given)
     if scheme is not None:
         click.get_current_context().with_resource(_scheme_context(scheme))
-    for wrong, what in (
+    options.refuse(
         (
+            "",
             not real and (record or script),
             "--record and --script can be used only with a real system, whose failures may not recur",
         ),
-        (by_property and (record or script), "--record and --script do not apply to tests of properties"),
+        ("", by_property and (record or script), "--record and --script do not apply to tests of properties"),
         (
+            "",
             by_property and (again is not None or threads > 1),
             "--replay and --threads do not apply to tests of properties",
         ),
-        (threads > 1 and not examples, "--threads looks for races in random tests, but -n 0 asks for no random tests"),
-    ):
-        if wrong:
-            raise click.UsageError(what)
-    machine, tolerated = _planning_machine(
-        scheme,
-        PlanRequest(
-            model=model, profile=profile, parts=parts, options=options, properties=by_property, script=bool(script)
+        (
+            "",
+            threads > 1 and not examples,
+            "--threads looks for races in random tests, but -n 0 asks for no random tests",
         ),
     )
+    request = PlanRequest(
+        model=model, profile=profile, parts=parts, options=settings, properties=by_property, script=bool(script)
+    )
+    machine, tolerated = _planning_machine(scheme, request)
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     rest = sut.partition(":")[2]
     asked_for = SutRequest(
-        rest=rest, machine=machine, model=model, profile=profile, timeout=timeout, options=options, record=record
+        rest=rest, machine=machine, model=model, profile=profile, timeout=timeout, options=settings, record=record
     )
-    factory = factory_of(sut, asked_for, parts)
+    factory = lookup.factory_of(sut, asked_for, parts)
     least = fail_on or conformance_report.default_level(machine)
     if by_property:
-        run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
+        run = partial(
+            suite.run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed
+        )
         results = _property_tests(model, only, profile, run)
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
         tests = partial(report.cases, specification(model).path)
-        print_report(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
+        options.print_report(form, text=report.text, json=report.json, cases=tests)
         return report.answer().value
     if again is not None:
         tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
@@ -284,30 +260,27 @@ def command(
     if real:
         tested = _repeat_races(tested, factory, pace, model, record)
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
-    flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
+    flags = {f"--{key.replace('_', '-')}": value for key, value in settings.items()}
     flags |= {"--parts": counts, "--profile": profile or ""}
     repeated_options = [word for option, value in flags.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *repeated_options])
-    print_report(
+    options.print_report(
         form,
-        text=lambda: conformance_report.text(tested, layout(), again=command, least=least, at_least=at_least),
-        json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
-        cases=lambda: conformance_report.cases(tested, least, at_least),
+        text=partial(conformance_report.text, tested, again=command, least=least, at_least=at_least),
+        json=partial(conformance_report.json, tested, again=command, least=least, at_least=at_least),
+        cases=partial(conformance_report.cases, tested, least, at_least),
     )
     return conformance_report.answer(tested, least, at_least).value
 
 
 def _write_script(tested: Tested, script: str | None) -> None:
-    if script is None:
-        return
-    plan = tested.oracle.plan
-    runs = [
-        ClientRun(title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps)
-        for each in tested.failures
-        if each.trace
-    ]
-    with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
-        file.write(client_script(client_of(plan.table.machine), runs))
+    if script is not None:
+        plan = tested.oracle.plan
+        failures = (each for each in tested.failures if each.trace)
+        named = ((words.what(each.violation) if each.violation else each.broken, each.steps) for each in failures)
+        runs = [schemes.ClientRun(title=title, plan=plan, steps=steps) for title, steps in named]
+        with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
+            file.write(schemes.script(schemes.client_of(plan.table.machine), runs))
 
 
 def _repeat_races(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
@@ -326,10 +299,10 @@ def _repeat_races(tested: Tested, factory: Callable[[], SUT], pace: Pace, model:
 
 
 def _property_tests(
-    model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
-) -> tuple[PropertyTestResult, ...]:
+    model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], suite.PropertyTestResult]
+) -> tuple[suite.PropertyTestResult, ...]:
     stated = as_known(specification(model), profile)
-    require_properties(only, [stated])
+    options.require_properties(only, [stated])
     chosen = [each for each in stated.properties if not only or each.name in only]
     results = []
     with progress("testing", len(chosen)) as bar:
@@ -342,10 +315,9 @@ def _property_tests(
 def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
     values = {key: value for key, value in given.items() if value}
     own = {option.key for option in scheme.options} if scheme else set()
-    for other in own_schemes():
-        for option in other.options:
-            if option.key in values.keys() - own:
-                raise click.UsageError(f"{option.name} can be used only with --against {other.form}")
+    for other in schemes.own_schemes():
+        if wrong := next((each.name for each in other.options if each.key in values.keys() - own), ""):
+            raise click.UsageError(f"{wrong} can be used only with --against {other.form}")
     return values
 
 
@@ -359,11 +331,11 @@ def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Mach
     if machine:
         return machine, None
     if is_system(name):
-        return flatten(under(load_system(name, parts), profile)), None
+        return flatten(options.under(load_system(name, parts), profile)), None
     if parts:
         raise click.UsageError(f"--parts can be used only with a system, but {name} is a machine")
     machine = load(name)
-    under(machine, profile)  # An unknown profile is an error.
+    options.under(machine, profile)  # An unknown profile is an error.
     return machine, profile
 
 

@@ -6,7 +6,7 @@ Summaries can be added in any order. Results are grouped by node, program versio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 from msgspec.json import Decoder, encode
@@ -19,21 +19,18 @@ from fsm.recordings.line_reader import decode
 from fsm.report import ExitCode, Report, counts, severity, why, words
 from fsm.report import worst as worst_of
 from fsm.report.json_report import json_escape
-from fsm.report.layout import LABEL, PLAIN, Layout
+from fsm.report.layout import LABEL, PLAIN, Layout, joined
 from fsm.trace import seen_at
 
 FORMAT: Final = "container-fsm-summary/1"
 
 _HINT: Final = "'fsm judge --format summary' writes a summary"
 
-_LARGEST: Final = 1 << 28
-"""Maximum size of a summary in bytes."""
+_LARGEST: Final = 1 << 28  # maximum size of a summary in bytes
 
-_KEPT: Final = 3
-"""Number of places to keep for each cause. The earliest ones are kept."""
+_KEPT: Final = 3  # Number of places to keep for each cause. The earliest ones are kept.
 
-NEVER: Final = 1 << 63
-"""The time of a place whose time is unknown. It sorts last."""
+NEVER: Final = 1 << 63  # The time of a place whose time is unknown. It sorts last.
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
@@ -48,10 +45,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """All violations with the same cause, or a tolerated deviation.
-
-    If ``others`` is true, this is the total of many causes.
-    """
+    """All violations with the same cause, a tolerated deviation, or (``others``) the total of many causes."""
 
     clause: str
     level: Level
@@ -66,22 +60,24 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     first: tuple[FirstPlace, ...]
     others: bool = False
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        if self.others:
+            return self.level, "others"
+        return self.level, self.clause, self.event, self.cause, self.illegal, self.deviation
+
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Add two causes that have the same :func:`_key`."""
-        first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
+        """Add two causes that have the same :attr:`key`."""
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
             count=self.count + other.count,
             entities=self.entities + other.entities,
-            first=first,
+            first=tuple(sorted({*self.first, *other.first}))[:_KEPT],
         )
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """The results for one node, program version, machine and profile.
-
-    ``unknown`` counts the recordings that could not be judged fully, by reason.
-    """
+    """Results for one node, version, machine and profile. ``unknown`` counts recordings not judged fully, by reason."""
 
     node: str
     version: str
@@ -116,8 +112,8 @@ class Share(Struct, frozen=True, kw_only=True):
                 for event in sorted({*self.cells, *other.cells})
             },
             fields=_add_counts(self.fields, other.fields),
-            found=_merge_causes((*self.found, *other.found)),
-            tolerated=_merge_causes((*self.tolerated, *other.tolerated)),
+            found=_summed((*self.found, *other.found)),
+            tolerated=_summed((*self.tolerated, *other.tolerated)),
         )
 
     def answer(self, least: Level) -> ExitCode:
@@ -127,10 +123,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Combined results, with one share for each ``key`` in sorted order.
-
-    ``notes`` contains the number of lines and of each kind of note on them.
-    """
+    """Combined results: a share for each ``key``, sorted, and the number of lines and of each kind of note on them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -146,29 +139,33 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
         shares = (share for share in self.shares if share.machine == machine and share.node)
-        known = _key(cause)
-        return tuple(
-            sorted({each.node for each in shares if any(_key(one) == known for one in (*each.found, *each.tolerated))})
-        )
+        found = {each.node for each in shares for one in (*each.found, *each.tolerated) if one.key == cause.key}
+        return tuple(sorted(found))
 
     def answer(self, least: Level = "MUST") -> ExitCode:
         return worst_of([share.answer(least) for share in self.shares])
 
 
 _DECODER: Final = Decoder(Summary)
+_Part = TypeVar("_Part", GatheredCause, Share)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
     """Add up *summaries*. Shares without a node are assigned to *node*."""
-    shares: dict[tuple[str, ...], Share] = {}
+    shares: list[Share] = []
     notes: Counter[str] = Counter()
     for summary in summaries:
         notes.update(summary.notes)
-        for share in summary.shares:
-            own = _with_node(share, node) if node and not share.node else share
-            known = shares.get(own.key)
-            shares[own.key] = known.plus(own) if known else own
-    return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[key] for key in sorted(shares)))
+        shares += (_with_node(share, node) if node and not share.node else share for share in summary.shares)
+    return Summary(notes=dict(sorted(notes.items())), shares=_summed(shares))
+
+
+def _summed(parts: Iterable[_Part]) -> tuple[_Part, ...]:
+    """Add up the causes or shares with the same key, and sort them by key."""
+    found: dict[tuple[str, ...], _Part] = {}
+    for part in parts:
+        found[part.key] = found[part.key].plus(part) if part.key in found else part
+    return tuple(found[key] for key in sorted(found))
 
 
 def summarise(judged: Iterable[Judged], *, node: str = "") -> Summary:
@@ -199,22 +196,14 @@ def read(path: str) -> Summary:
     except ValueError as error:
         raise refused(path, "FSM218", f"the file is not a summary: {error}", _HINT) from error
     if found.format != FORMAT:
-        raise refused(
-            path,
-            "FSM218",
-            f"the file is a summary in the format '{found.format}', but only {FORMAT} can be read",
-            _HINT,
-        )
+        what = f"the file is a summary in the format '{found.format}', but only {FORMAT} can be read"
+        raise refused(path, "FSM218", what, _HINT)
     return found
 
 
 def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
-    cells: dict[str, dict[str, int]] = {}
-    for (event, state), count in sorted(judgement.covered.cells.items()):
-        cells.setdefault(event, {})[state] = count
-    verdict = judgement.verdict
+    verdict, reason = judgement.verdict, why(judgement)
     found = verdict.findings if isinstance(verdict, Illegal) else ()
-    reason = why(judgement)
     return Share(
         node=node,
         version=judged.version,
@@ -226,37 +215,36 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         observations=judgement.observations,
         unknown={reason: 1} if reason else {},
         notes=_add_counts(judgement.notes, {}),
-        cells=cells,
+        cells=words.nested(dict(sorted(judgement.covered.cells.items()))),
         fields=_add_counts(judgement.covered.fields, {}),
-        found=_merge_causes(_cause(finding, node) for finding in found),
-        tolerated=_merge_causes(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
+        found=_summed(_cause(finding, node) for finding in found),
+        tolerated=_summed(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
     )
 
 
 def _cause(finding: Finding, node: str) -> GatheredCause:
-    violation = finding.first[0]
-    deviation = ", ".join(sorted({deviation.name for deviation in violation.resembles}))
-    own = {
-        "cause": violation.cause.value,
-        "event": violation.observation.event,
-        "illegal": violation.illegal,
-        "deviation": deviation,
-    }
-    return _gather_cause(
+    violation, known = finding.first[0], not finding.others
+    deviations = {deviation.name for deviation in violation.resembles}
+    return _of(
         violation.clause,
+        cause=violation.cause.value if known else "",
+        event=violation.observation.event if known else "",
+        illegal=violation.illegal if known else "",
+        deviation=", ".join(sorted(deviations)) if known else "",
         count=finding.count,
         entities=finding.entities,
         first=tuple(sorted(_place(each, words.what(each), node) for each in finding.first))[:_KEPT],
         others=finding.others,
-        **({} if finding.others else own),
     )
 
 
 def _tolerated_cause(deviated: Deviated, node: str) -> GatheredCause:
     first = deviated.first
-    return _gather_cause(
+    return _of(
         first.deviation.clause,
+        cause="",
         event=first.deviation.event,
+        illegal="",
         deviation=", ".join(sorted({deviation.name for deviation in (first.deviation, *first.others)})),
         count=deviated.count,
         entities=0,
@@ -264,10 +252,8 @@ def _tolerated_cause(deviated: Deviated, node: str) -> GatheredCause:
     )
 
 
-def _gather_cause(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the fields of the result)
-    texts = dict.fromkeys(("cause", "event", "illegal", "deviation"), "")
-    own: dict[str, Any] = {"clause": clause.name, "level": clause.level, "says": clause.says, "source": clause.source}
-    return GatheredCause(**own, **(texts | others))
+def _of(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the other fields of the result)
+    return GatheredCause(clause=clause.name, level=clause.level, says=clause.says, source=clause.source, **others)
 
 
 def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
@@ -282,30 +268,16 @@ def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
     )
 
 
-def _key(cause: GatheredCause) -> tuple[str, ...]:
-    if cause.others:
-        return cause.level, "others"
-    return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation
-
-
-def _merge_causes(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
-    found: dict[tuple[str, ...], GatheredCause] = {}
-    for cause in causes:
-        known = found.get(_key(cause))
-        found[_key(cause)] = known.plus(cause) if known else cause
-    return tuple(found[key] for key in sorted(found))
-
-
 def _add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
 def _with_node(share: Share, node: str) -> Share:
-    def placed(causes: Iterable[GatheredCause]) -> Iterator[GatheredCause]:
-        for cause in causes:
-            yield structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))
+    def placed(causes: tuple[GatheredCause, ...]) -> tuple[GatheredCause, ...]:
+        places = ([structs.replace(place, node=node) for place in cause.first] for cause in causes)
+        return tuple(structs.replace(cause, first=tuple(first)) for cause, first in zip(causes, places, strict=True))
 
-    return structs.replace(share, node=node, found=tuple(placed(share.found)), tolerated=tuple(placed(share.tolerated)))
+    return structs.replace(share, node=node, found=placed(share.found), tolerated=placed(share.tolerated))
 
 
 By: TypeAlias = Literal["clause", "version", "node"]
@@ -313,22 +285,21 @@ By: TypeAlias = Literal["clause", "version", "node"]
 _NODES: Final = 5
 
 
-def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    return "\n".join(_lines(summary, layout, by, least)) + "\n"
-
-
-def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[str]:
+@joined
+def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> Iterator[str]:
     if by == "clause":
-        for share in summary.of_all().shares:
+        shares = summary.of_all().shares
+        for share in shares:
             for word, cause in _causes(share, least):
                 yield from layout.wrapped(_head(word, cause, share), marked=word)
                 yield from _evidence(cause, layout, share, summary.nodes(share.machine, cause))
                 yield ""
-        for share in summary.of_all().shares:
+        for share in shares:
             yield from _counts(share, layout, least)
     else:
-        for name in sorted({getattr(share, by) for share in summary.shares}):
-            group = Summary(shares=tuple(share for share in summary.shares if getattr(share, by) == name)).of_all()
+        groups = words.grouped((getattr(share, by), share) for share in summary.shares)
+        for name in sorted(groups):
+            group = Summary(shares=tuple(groups[name])).of_all()
             title = name or f"no {by} is known"
             yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
             for share in group.shares:
@@ -362,11 +333,13 @@ def _evidence(cause: GatheredCause, layout: Layout, share: Share, nodes: tuple[s
     place = f"{first.file}:{first.line} {words.moment(first.at) if first.at < NEVER else ''}"
     yield f"    {'first':<{LABEL}}{visible(place)}".rstrip()
     more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
-    yield from layout.row("nodes", f"{', '.join(nodes[:_NODES])}{more}")
-    yield from layout.row(share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity))
-    yield from layout.row("clause", f"{cause.clause} ({cause.level}): {cause.says}")
-    yield from layout.row("source", cause.source)
-    yield from layout.row("known", cause.deviation)
+    yield from layout.rows(
+        ("nodes", f"{', '.join(nodes[:_NODES])}{more}"),
+        (share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity)),
+        ("clause", f"{cause.clause} ({cause.level}): {cause.says}"),
+        ("source", cause.source),
+        ("known", cause.deviation),
+    )
 
 
 def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
@@ -374,9 +347,9 @@ def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     yield from layout.wrapped(f"{share.machine} {answer.word}", marked=answer.word)
     found = [(word, cause.count) for word, cause in _causes(share, least)]
     size = {"recording": share.recordings, share.entity: share.entities, "observation": share.observations}
-    yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
-    for reason, count in share.unknown.items():
-        yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
-    exercised = sum(1 for row in share.cells.values() for count in row.values() if count)
-    pairs = words.plural(sum(map(len, share.cells.values())), "(event, state) pair")
-    yield from layout.wrapped(f"exercised {exercised} of {pairs}", "    ")
+    yield from layout.notes(
+        ", ".join(words.tally_of(found, size, share.notes)),
+        *(f"unknown of {words.plural(count, 'recording')}: {reason}" for reason, count in share.unknown.items()),
+        words.exercised([count for row in share.cells.values() for count in row.values()]),
+        first="    ",
+    )

@@ -4,6 +4,7 @@ This module uses Arrow, but not Spark. The rows of each recording arrive togethe
 judged without keeping them in memory.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from msgspec import Struct, structs
 
 from fsm.errors import InputError
-from fsm.fleet import NEVER, GatheredCause, Share, Summary, summarise, total
+from fsm.fleet import NEVER, FirstPlace, GatheredCause, Share, Summary, summarise, total
 from fsm.machine import Machine
 from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, no_entity_reason
 from fsm.monitor.grouping import NAMED
@@ -28,30 +29,24 @@ from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Notes, Piece
 from fsm.recordings.observation_columns import ObservationColumns, recording_title
 from fsm.recordings.time_order import Assume
+from fsm.report.words import grouped
 from fsm.trace import Batch
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of a part of a recording.
-
-    Every part repeats the observations that concern all entities, so they are also summarized separately.
-    """
+    """The summary of a part of a recording, and of the observations in every part, which concern all entities."""
 
     whole: Summary
     of_all: Summary
 
 
 def joined(parts: Sequence[RecordingPart]) -> Summary:
-    groups: dict[tuple[str, ...], list[Share]] = {}
-    for part in parts:
-        for share in part.whole.shares:
-            groups.setdefault(share.key, []).append(share)
+    groups = grouped((share.key, share) for part in parts for share in part.whole.shares)
     repeated = {share.key: share for share in parts[0].of_all.shares}
     added = total(part.whole for part in parts)
+    notes = _without_repeats(added.notes, parts[0].of_all.notes, len(parts) - 1)
     shares = tuple(_recording_share(share, groups[share.key], repeated[share.key]) for share in added.shares)
-    return structs.replace(
-        added, notes=_without_repeats(added.notes, parts[0].of_all.notes, len(parts) - 1), shares=shares
-    )
+    return structs.replace(added, notes=notes, shares=shares)
 
 
 def _recording_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
@@ -80,10 +75,9 @@ def _capped_entities(cause: GatheredCause) -> GatheredCause:
 def _reason(found: Share, parts: Iterable[Share]) -> str:
     idle = no_entity_reason(found.entity)
     reasons = [next(iter(share.unknown), "") for share in parts]
-    if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
-        return others[0]
-    # The other reasons apply only if every part reports one.
-    if not all(reasons):
+    if others := {*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}:
+        return min(others, key=_reason_order)
+    if not all(reasons):  # The other reasons apply only if every part reports one.
         return ""
     if NOTHING_MET in reasons:
         return NOTHING_MET
@@ -91,9 +85,8 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
 
 
 def _reason_order(reason: str) -> tuple[int, str]:
-    first, _, _ = reason.partition(":")
-    word, _, number = first.partition(" ")
-    return int(number) if word == "line" and number.isdecimal() else 0, reason
+    line = re.match(r"line (\d+)(?::|$)", reason)
+    return int(line[1]) if line else 0, reason
 
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
@@ -130,10 +123,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """The settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.
-
-    If ``parts`` is true, the key of a row also identifies a part of the recording.
-    """
+    """Settings of :func:`fsm.monitor.judgement.judge` for rows of a ``form``. With ``parts``, keys also name a part."""
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -150,7 +140,7 @@ class ClusterTask:
             self._begin_judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        judge_rows = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
+        judge_rows = self._observations if self.form == "observations" else self._recording
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
             # Return problems as rows, because Spark would retry a task that raises an error.
             try:
@@ -158,21 +148,15 @@ class ClusterTask:
             except InputError as error:
                 yield _answer(key, b"", str(error))
 
-    def _file(self, key: _Key, _rows: Iterable[pa.RecordBatch]) -> Summary:
-        return self._judge_recording(key, key.file, None)
-
-    def _lines(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary:
-        return self._judge_recording(key, key.file or key.node, _LinesOfRows(rows))
-
-    def _judge_recording(self, key: _Key, name: str, source: "_LinesOfRows | None") -> Summary:
+    def _recording(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary:
         found = judge(
-            name,
+            key.file or key.node,
             models=self.models,
             profile=self.profile,
             fresh=self.fresh,
             restarts=self.restarts,
             shortest_restart=self.shortest_restart,
-            source=source,
+            source=None if self.form == "files" else _LinesOfRows(rows),
         )
         return summarise([found], node=key.node)
 
@@ -200,15 +184,11 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine the parts of each recording into one row with the schema :data:`JUDGED`.
-
-    The parts of a recording must follow each other in *batches*.
-    """
+    """Combine the consecutive parts of each recording into one row with the schema :data:`JUDGED`."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         parts = [part for _, run in rows for part in run.select(["judged", "problem"]).to_pylist()]
-        problems = [part["problem"] for part in parts if part["problem"]]
-        if problems:
-            yield _answer(key, b"", problems[0])
+        if problem := next((part["problem"] for part in parts if part["problem"]), ""):
+            yield _answer(key, b"", problem)
         else:
             yield _answer(key, msgspec.json.encode(joined([_PART.decode(part["judged"]) for part in parts])), "")
 
@@ -217,8 +197,7 @@ def sum_summaries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     whole: list[Summary] = []
     for batch in batches:
         whole = [total([*whole, *(_SUMMARY.decode(text) for text in batch["judged"].to_pylist() if text)])]
-        wrong = batch.filter(pc.not_equal(batch["problem"], ""))
-        if wrong.num_rows:
+        if (wrong := batch.filter(pc.not_equal(batch["problem"], ""))).num_rows:
             yield wrong
     for summary in whole:
         yield _answer(_Key("", ""), msgspec.json.encode(summary), "")
@@ -227,7 +206,13 @@ def sum_summaries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = [
-            _cause(row["node"], row["file"], share, cause, tolerated=tolerated)
+            {
+                **{name: row[name] for name in ("node", "file")},
+                **{name: getattr(share, name) for name in ("version", "machine", "profile")},
+                **{name: getattr(cause, name) for name in (*_OF_CAUSE, "count", "entities")},
+                "tolerated": tolerated,
+                "first": [_place(place) for place in cause.first],
+            }
             for row in batch.to_pylist()
             if row["judged"]
             for share in _SUMMARY.decode(row["judged"]).shares
@@ -237,14 +222,9 @@ def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, FOUND)
 
 
-def _cause(node: str, file: str, share: Share, cause: GatheredCause, *, tolerated: bool) -> dict[str, object]:
-    first = [
-        {"at": None if place.at == NEVER else place.at, "line": place.line, "entity": place.entity, "what": place.what}
-        for place in cause.first
-    ]
-    of = {name: getattr(share, name) for name in ("version", "machine", "profile")}
-    own = {name: getattr(cause, name) for name in (*_OF_CAUSE, "count", "entities")}
-    return {"node": node, "file": file, **of, **own, "tolerated": tolerated, "first": first}
+def _place(place: FirstPlace) -> dict[str, object]:
+    at = None if place.at == NEVER else place.at
+    return {"at": at, "line": place.line, "entity": place.entity, "what": place.what}
 
 
 def _answer(key: _Key, judged: bytes, problem: str) -> pa.RecordBatch:

@@ -34,11 +34,10 @@ Division: TypeAlias = Literal["node", "entity"]
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
+# Matches local masters that do not set a number of tries. By default, one dead worker fails the job.
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""Matches local masters that do not set a number of tries. By default, one dead worker fails the job."""
 
-_TRIES: Final = 4
-"""Maximum number of tries per task. This is Spark's default on clusters."""
+_TRIES: Final = 4  # Maximum number of tries per task. This is Spark's default on clusters.
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)
@@ -124,16 +123,14 @@ def judge(
         of_all = F.coalesce(F.col("entity"), F.lit("")) == ""
         everywhere = F.sequence(F.lit(0).cast("long"), F.lit(parts - 1).cast("long"))
         keyed = keyed.withColumn("part", F.explode(F.when(of_all, everywhere).otherwise(F.array(own))))
+    several = 4 * frame.sparkSession.sparkContext.defaultParallelism  # to keep all cores busy until the end
     keys = [name for name in tasks.KEYS if name in keyed.columns]
     order = [name for name in ORDERS if name in keyed.columns][:1]
-    rows = keyed.repartition(_tasks(frame.sparkSession), *keys).sortWithinPartitions(*keys, *order)
+    rows = keyed.repartition(several, *keys).sortWithinPartitions(*keys, *order)
     judged = rows.mapInArrow(task.judged, _JUDGED)
     if task.parts:
-        judged = (
-            judged.repartition(_tasks(frame.sparkSession), "node", "file")
-            .sortWithinPartitions("node", "file")
-            .mapInArrow(tasks.put_together, _JUDGED)
-        )
+        together = judged.repartition(several, "node", "file").sortWithinPartitions("node", "file")
+        judged = together.mapInArrow(tasks.put_together, _JUDGED)
     return JudgedFleet(judged.persist())
 
 
@@ -161,16 +158,8 @@ def judge_files(
     return JudgedFleet(rows.repartition(max(1, len(names))).mapInArrow(task.judged, _JUDGED).persist())
 
 
-def _tasks(session: SparkSession) -> int:
-    """Return the number of tasks. There are several per core, to keep all cores busy until the end."""
-    return 4 * session.sparkContext.defaultParallelism
-
-
 def session(master: str) -> SparkSession:
-    """Return a Spark session that prints only errors and, on a terminal, the progress.
-
-    Raise :class:`InputError` if the session cannot be created.
-    """
+    """Return a session that prints only errors and, on a terminal, progress. Raise :class:`InputError` if it fails."""
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     local = _LOCAL.fullmatch(master)
     builder = (
@@ -207,9 +196,8 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
             raise ValueError("the lines have no order; add a column 'line' with their numbers")
         return "lines"
     if "entity" not in names:
-        raise ValueError(
-            f"the table needs a column 'value' for lines, or 'entity' for observations, not only {', '.join(names)}"
-        )
+        needed = "a column 'value' for lines, or 'entity' for observations"
+        raise ValueError(f"the table needs {needed}, not only {', '.join(names)}")
     if not {*ORDERS} & set(names):
         raise ValueError("the observations have no order; add a column 'line' or a column 'at' with the time")
     return "observations"

@@ -13,7 +13,7 @@ from fsm.machine.product.system import System
 from fsm.report import ExitCode, worst
 from fsm.report.cases import Case, Cases, CaseStatus, near
 from fsm.report.json_report import Json, dumped, picked, record
-from fsm.report.layout import PLAIN, Layout
+from fsm.report.layout import PLAIN, Layout, joined
 from fsm.report.machine_report import data, steps
 from fsm.report.text import clause_texts, used
 from fsm.report.words import either, plural, tally
@@ -21,10 +21,7 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """The result for a property, with its exit code and the status of its test case.
-
-    The exit code is ``None`` if the property was not tested.
-    """
+    """The result for a property, with its exit code (``None`` if not tested) and the status of its test case."""
 
     HOLDS = "holds", ExitCode.HOLDS, "passed"
     KNOWN = "known", ExitCode.HOLDS, "known"
@@ -62,29 +59,27 @@ def status(checked: evidence.Checked) -> PropertyStatus:
 
 
 def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
-    resized = [ExitCode.FAILS for examination in examined if examination.resized]
-    return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
+    answers = [status(one).answer for each in examined for one in each.checked]
+    return worst([*answers, ExitCode.FAILS if any(each.resized for each in examined) else None])
 
 
-def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
-    """Return the verdict and the conclusions.
-
-    If *runs* is true, the text includes expected runs and repeated conclusions. If *why* is not 0, this step of each
-    counterexample is explained.
-    """
+@joined
+def text(
+    examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0
+) -> Iterator[str]:
+    """Return the verdict and the conclusions: with *runs* all of them, and with *why* an explanation of this step."""
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
-    parts = [tally([status(one).word for one in checked], "" if of else "property")]
-    if resized := sum(each.resized for each in examined):
-        parts.append(f"{plural(resized, 'machine')} of another size")
-    found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]
+    tallied = tally([status(one).word for one in checked], "" if of else "property")
+    resized = sum(each.resized for each in examined)
+    others = f", {plural(resized, 'machine')} of another size" if resized else ""
+    yield f"{layout.verdict(answer(examined))}: {of}{tallied}{others}"
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
-        found += ["", layout.style(name, "bold") + f": {title}"]
+        yield from ("", layout.style(name, "bold") + f": {title}")
         alike: dict[str, tuple[object, ...]] = {}
         for each in those:
-            found += _profile_lines(each, alike, layout, runs=runs, step=why)
-    return "\n".join(found) + "\n"
+            yield from _profile_lines(each, alike, layout, runs=runs, step=why)
 
 
 def _profile_lines(
@@ -96,8 +91,8 @@ def _profile_lines(
     if examination.expected is not None and examination.resized:
         yield from _item(layout, PropertyStatus.FAILS, f"the file expects {sized(examination.expected)}")
     for event, state, leads in examination.washed_out:
-        what = f"nothing is specified about {event} in {state}, which {leads} may reach unobserved: anything may follow"
-        yield from _wrap_indented(layout, what)
+        unobserved = f"which {leads} may reach unobserved: anything may follow"
+        yield from _indented(layout, f"nothing is specified about {event} in {state}, {unobserved}")
     left_out = overlap = 0
     for checked in examination.checked:
         conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
@@ -107,22 +102,16 @@ def _profile_lines(
         alike.setdefault(checked.of.name, conclusion)
         overlap = max(overlap, _overlap_limit(checked))
         yield from lines(checked, layout, runs=runs)
-        for label, value in _step_explanation(examination, checked, step):
-            yield from layout.row(label, value)
+        yield from layout.rows(*_step_explanation(examination, checked, step))
         if fair := _fair_candidates(examination.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
-            yield from _wrap_indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
-    if overlap:
-        calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
-        yield from layout.wrapped(
-            f"{calls}; runs in which one more call begins were cut off (--overlap)", "    ", "    "
-        )
-    if left_out:
-        yield f"    {plural(left_out, 'property')} with the same result as above"
-    if examination.copies:
-        yield from layout.wrapped(
-            f"{plural(examination.copies, 'claim')} about other copies were also decided", "    ", "    "
-        )
+            yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
+    calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
+    cut = f"{calls}; runs in which one more call begins were cut off (--overlap)"
+    same = f"{plural(left_out, 'property')} with the same result as above"
+    copies = f"{plural(examination.copies, 'claim')} about other copies were also decided"
+    for count, note in ((overlap, cut), (left_out, same), (examination.copies, copies)):
+        yield from layout.wrapped(note, "    ", "    ") if count else ()
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
@@ -134,16 +123,16 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
         case evidence.Refuted(evidence=against):
             yield from _refutation(checked, against, layout, runs=runs)
         case Unknown():
-            yield from _wrap_indented(layout, reason(checked))
+            yield from _indented(layout, reason(checked))
             if isinstance(checked.verdict, evidence.Unwritten):
                 yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
-            if part:
-                yield from _wrap_indented(layout, f"the property holds for any number of copies of '{part}'")
-            if checked.expected is not None:
-                yield from _wrap_indented(
-                    layout, f"it was known to fail: {checked.expected.about} Remove the entry from 'fails'."
-                )
+            known = checked.expected
+            yield from _indented(
+                layout,
+                f"the property holds for any number of copies of '{part}'" if part else "",
+                f"it was known to fail: {known.about} Remove the entry from 'fails'." if known else "",
+            )
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
 
@@ -175,8 +164,8 @@ def _step_explanation(
 
 
 def _cells(examination: evidence.Examined, checked: evidence.Checked, number: int) -> tuple[UsedCell, ...]:
-    run = checked.verdict.run if isinstance(checked.verdict, evidence.Refuted) else None
-    taken = (*run.steps, *run.cycle)[number - 1 : number] if run and number else ()
+    run = checked.verdict.run if isinstance(checked.verdict, evidence.Refuted) and number else None
+    taken = (*run.steps, *run.cycle)[number - 1 : number] if run else ()
     return used_cells(examination.machine.partly_under(examination.profile), *taken) if taken else ()
 
 
@@ -217,25 +206,25 @@ def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: L
     known = checked.expected
     if known is not None:
         shown = "" if runs or checked.unexpected else " (--runs shows them)"
-        yield from _wrap_indented(
-            layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
-        )
-        if not checked.unexpected and not runs:
+        how = f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
+        yield from _indented(layout, how)
+        if shown:
             return
     else:
-        yield from _wrap_indented(layout, f"source: {checked.of.source} {checked.of.link}")
+        yield from _indented(layout, f"source: {checked.of.source} {checked.of.link}")
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
-        case evidence.Unreached() | evidence.Unexplained():
-            yield from steps(against.run, indent=_LABEL + 4) if isinstance(against, evidence.Unexplained) else ()
-            yield from _wrap_indented(layout, reason(checked))
+        case evidence.Unexplained():
+            yield from steps(against.run, indent=_LABEL + 4)
+            yield from _indented(layout, reason(checked))
+        case evidence.Unreached():
+            yield from _indented(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
-            for arrow in lacks:
-                yield from _wrap_indented(layout, f"{place} lacks {_arrow(arrow)}")
+            yield from _indented(layout, *(f"{place} lacks {_arrow(arrow)}" for arrow in lacks))
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                yield from _wrap_indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
+                yield from _indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
         case _:
             assert_never(against)
 
@@ -245,40 +234,35 @@ def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
     return layout.wrapped(what, f"    {label}", _INDENT, marked=label)
 
 
-def _wrap_indented(layout: Layout, what: str) -> list[str]:
-    return layout.wrapped(what, _INDENT, _INDENT)
+def _indented(layout: Layout, *texts: str) -> Iterator[str]:
+    for text in texts:
+        yield from layout.wrapped(text, _INDENT, _INDENT)
 
 
 def sized(counts: Counts | None) -> str:
     if counts is None:
         return "more states than the search visited"
-    states = plural(counts.states, "state")
-    if counts.configurations not in {None, counts.states}:
-        states += f" ({plural(counts.configurations, 'configuration')})"
-    found = f"{states}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
-    if counts.representatives is None:
-        return found
-    return f"{found}; {plural(counts.representatives, 'representative')}"
+    several = counts.configurations not in {None, counts.states}
+    configurations = f" ({plural(counts.configurations or 0, 'configuration')})" if several else ""
+    fewer = counts.representatives
+    representatives = "" if fewer is None else f"; {plural(fewer, 'representative')}"
+    moves = f"{plural(counts.transitions, 'transition')}, depth {counts.depth}"
+    return f"{plural(counts.states, 'state')}{configurations}, {moves}{representatives}"
 
 
 def cases(examined: Sequence[evidence.Examined]) -> Cases:
     found = []
     for each in examined:
-        suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
-        file = each.path or each.machine.path
+        machine, file = each.machine.name, each.path or each.machine.path
+        suite = f"{machine}, {each.profile}" if each.profile else machine
         if each.resized and each.expected is not None:
             what = f"the file expects {sized(each.expected)}, but the model has {sized(each.counts)}"
-            at = near(file, 1)
-            clause = Clause(
-                name="expect",
-                says="The model has the size that its property file expects.",
-                level="MUST",
-                source=at.file,
-            )
-            found.append(Case(suite=suite, name=each.machine.name, clause=clause, at=at, status="failed", what=what))
+            at, says = near(file, 1), "The model has the size that its property file expects."
+            clause = Clause(name="expect", says=says, level="MUST", source=at.file)
+            found.append(Case(suite=suite, name=machine, clause=clause, at=at, status="failed", what=what))
         for one in each.checked:
             detail = "\n".join(line.removeprefix("    ") for line in lines(one, PLAIN))
-            found.append(property_case(one.of, suite, each.machine.name, file, status(one), detail))
+            found.append(property_case(one.of, suite, machine, file, status(one), detail))
     return Cases(command="check", found=tuple(found), answer=answer(examined))
 
 
@@ -296,19 +280,18 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
 
 
 def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
-    machines: list[Json] = [_examined_data(examination, why) for examination in examined]
+    machines: list[Json] = [
+        {
+            **picked(each, machine="machine.name", profile="profile"),
+            "reachable": record(each.counts) if each.counts else None,
+            "expected": record(each.expected) if each.expected else None,
+            **picked(each, "copies", "any_number?"),
+            "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
+            "properties": [_checked_data(each, checked, why) for checked in each.checked],
+        }
+        for each in examined
+    ]
     return dumped({"verdict": answer(examined).word, "machines": machines})
-
-
-def _examined_data(examination: evidence.Examined, why: int) -> Json:
-    return {
-        **picked(examination, machine="machine.name", profile="profile"),
-        "reachable": record(examination.counts) if examination.counts else None,
-        "expected": record(examination.expected) if examination.expected else None,
-        **picked(examination, "copies", "any_number?"),
-        "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in examination.washed_out],
-        "properties": [_checked_data(examination, checked, why) for checked in examination.checked],
-    }
 
 
 def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
@@ -320,10 +303,8 @@ def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why
         "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
         "why_step": [
-            {
-                **record(cell, "known", "conditions"),
-                "conditions": [_condition(one, examination.machine) for one in cell.conditions],
-            }
+            record(cell, "known", "conditions")
+            | {"conditions": [_condition(one, examination.machine) for one in cell.conditions]}
             for cell in _cells(examination, checked, why)
         ],
     }
@@ -348,12 +329,12 @@ def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
             found["counterexample"] = data(run)
         case evidence.Refuted(evidence=evidence.Unexplained(run=run) as each):
             found |= {"counterexample": data(run), "why": record(each, "run")}
-        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
-            found["why"] = {
-                "drawing": place,
-                "lacks": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in lacks],
-                "adds": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in adds],
+        case evidence.Refuted(evidence=evidence.Misdrawn(place=place) as drawn):
+            arrows: dict[str, Json] = {
+                name: [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in those]
+                for name, those in (("lacks", drawn.lacks), ("adds", drawn.adds))
             }
+            found["why"] = {"drawing": place, **arrows}
         case _:
             raise AssertionError(checked)
     return found

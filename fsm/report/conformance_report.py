@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from fsm.conformance.failure import Failure, Taken
-from fsm.conformance.race_runs import Race, RaceSearch
+from fsm.conformance.race_runs import Race
 from fsm.conformance.tested import Obstacle, Tested
 from fsm.errors import visible
 from fsm.machine import Clause, Level, Machine
@@ -18,7 +18,7 @@ from fsm.report import ExitCode, counts, severity, words
 from fsm.report.cases import Case, Cases, near
 from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
-from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
+from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout, joined
 
 
 def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
@@ -39,22 +39,22 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     violation, breaks = failure.violation, failure.breaks
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
-        yield from layout.row(label, "fails in {:,} of {:,} repetitions".format(*failure.repeated))
+        yield from layout.rows((label, "fails in {:,} of {:,} repetitions".format(*failure.repeated)))
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
-    yield from layout.row("also in", ", ".join(map(words.either, failure.also)))
-    yield from layout.row("hint", failure.hint)
+    yield from layout.rows(("also in", ", ".join(map(words.either, failure.also))), ("hint", failure.hint))
     if failure.clause:
         yield from layout.clause(failure.clause)
     if breaks:
         numbers = words.either(str(number) for number in breaks.steps).replace(" or ", " and ")
-        yield from layout.row("broken by", f"{breaks.text}, in {numbers}" if breaks.steps else breaks.text)
-        yield from layout.row("source", breaks.of.source)
-        yield from layout.row("", breaks.of.link)
+        where = f", in {numbers}" if breaks.steps else ""
+        yield from layout.rows(
+            ("broken by", f"{breaks.text}{where}"), ("source", breaks.of.source), ("", breaks.of.link)
+        )
     if again and failure.trace:
         steps = shlex.quote("; ".join(map(str, failure.steps)))
         yield f"    {'again':<{LABEL}}{again} --replay {steps}"
@@ -77,11 +77,9 @@ def _response_text(taken: Taken) -> str:
     if seen is None:
         return "no answer"
     reply = "in progress" if seen.reply is None else seen.reply
-    parts = [f"came as {taken.came}"] if taken.came else []
-    parts += [visible(reply)] if reply else []
-    parts += [f"emits {', '.join(map(visible, seen.outputs))}"] if seen.outputs else []
-    parts += [f"shows {visible(seen.shows)}"] if seen.shows else []
-    return "; ".join(parts)
+    came, outputs = taken.came and f"came as {taken.came}", ", ".join(map(visible, seen.outputs or ()))
+    parts = (came, visible(reply), outputs and f"emits {outputs}", seen.shows and f"shows {visible(seen.shows)}")
+    return "; ".join(filter(None, parts))
 
 
 _MISSED: Final = 5  # maximum length of a list of pairs
@@ -117,33 +115,29 @@ def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
 
 
+@joined
 def text(
     tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed", at_least: float = 0
-) -> str:
-    machine = tested.oracle.plan.table.machine
-    by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
-    found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
-    for failed in _failures_and_races(tested):
-        word = severity(fails=fails(failed, least))
+) -> Iterator[str]:
+    plan = tested.oracle.plan
+    by = f", tested by {tested.judge or plan.table.machine.name}" if tested.sut else ""
+    yield f"{layout.style(visible(tested.sut or plan.table.machine.name), 'bold')}{by}"
+    found = [(failed, severity(fails=fails(failed, least))) for failed in _failures_and_races(tested)]
+    for failed, word in found:
+        yield ""
         if isinstance(failed, Failure):
-            found += ["", *failure_lines(failed, layout, word, again)]
+            yield from failure_lines(failed, layout, word, again)
             continue
         what = "not linearizable" if failed.witness is None else "not legal"
-        found += ["", f"  {layout.style(word, COLOURS[word])}: the results of calls from several threads are {what}"]
-        found += (f"    {line}".rstrip() for line in raced(failed))
+        yield f"  {layout.style(word, COLOURS[word])}: the results of calls from several threads are {what}"
+        yield from (f"    {line}".rstrip() for line in raced(failed))
         if failed.repeated is not None:
-            found.append("    seen in {:,} of {:,} repetitions".format(*failed.repeated))
-    return "\n".join([*found, "", *_summary(tested, layout, least, at_least)]) + "\n"
-
-
-def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> Iterator[str]:
-    found = [(severity(fails=fails(failed, least)), 1) for failed in _failures_and_races(tested)]
-    tally = words.tally_of(found, {"step": tested.cover.steps}, {})
-    if tested.cover.unspecified:
-        tally.append(f"{tested.cover.unspecified:,} of them unspecified")
+            yield "    seen in {:,} of {:,} repetitions".format(*failed.repeated)
+    yield ""
+    tally = words.tally_of([(word, 1) for _, word in found], {"step": tested.cover.steps}, {})
+    tally += [f"{tested.cover.unspecified:,} of them unspecified"] if tested.cover.unspecified else []
     tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
-    yield from layout.wrapped(", ".join(tally))
-    yield from _omissions(tested, layout, least)
+    yield from layout.notes(", ".join(tally), *_omissions(tested, least))
     yield from coverage(tested.reached, tested.reachable, layout, at_least)
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
@@ -153,37 +147,34 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _unreached_lines(tested, layout)
-    if unseen := tested.unseen:
-        yield from _first_lines(
-            layout.wrapped(f"never occurred: {_list_outcomes(tested, unseen)}", "    "), unseen, "outcome"
-        )
-    if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.oracle.plan.never]:
-        yield from _first_lines(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
+    never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
+    for label, outcomes, named in (
+        ("never occurred", tested.unseen, _list_outcomes(tested, tested.unseen)),
+        ("left to faults", never, "; ".join(never)),
+    ):
+        if outcomes:
+            yield from _first_lines(layout.wrapped(f"{label}: {named}", "    "), outcomes, "outcome")
     for left in tested.left_out:
         what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
         what += f" in {', '.join(left.states)}" if left.states else ""
         what += f" ({left.why})" if left.why else ""
         yield from layout.wrapped(f"not supported by the SUT: {what}", "    ")
-    unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
-    if unarranged:
+    if unarranged := ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged):
         yield from layout.wrapped(f"could not be arranged: {unarranged}", "    ")
     came = answer(tested, least, at_least)
     why = f", because {tested.unknown}" if came is ExitCode.UNKNOWN else ""
     yield f"  verdict: {layout.verdict(came)}{why}"
 
 
-def _omissions(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
-    if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
-        yield from layout.wrapped(
-            "no clause of the model is a MUST, so breaking an observed clause fails the test (--fail-on)"
-        )
-    for applies, note in (
-        (tested.stopped, "the test stopped at the maximum number of failures; the rest of the plan was not tested"),
-        (tested.skipped, "random tests were not run, because the planned tests found a failure"),
-        (tested.shortened, "only a part of the plan was requested; leave out --replay to run all of it"),
-    ):
-        if applies:
-            yield from layout.wrapped(note)
+def _omissions(tested: Tested, least: Level) -> list[str]:
+    observed = least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge
+    notes = {
+        "no clause of the model is a MUST, so breaking an observed clause fails the test (--fail-on)": observed,
+        "the test stopped at the maximum number of failures; the rest of the plan was not tested": tested.stopped,
+        "random tests were not run, because the planned tests found a failure": tested.skipped,
+        "only a part of the plan was requested; leave out --replay to run all of it": tested.shortened,
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 def _unreached_lines(tested: Tested, layout: Layout) -> Iterator[str]:
@@ -195,8 +186,7 @@ def _unreached_lines(tested: Tested, layout: Layout) -> Iterator[str]:
         missed = [cell for cell, count in of.cells.items() if not count]
         yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
         yield from _listed_pairs("not reached", missed, layout)
-    for each in uncompared(tested.methods, tested.misnamed):
-        yield from layout.wrapped(each, "    ")
+    yield from layout.notes(*uncompared(tested.methods, tested.misnamed), first="    ")
     yield from listed(table, layout, "outputs not seen", tested.uncompared)
 
 
@@ -259,35 +249,31 @@ def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
         cell = (event.event.ends if event.ends else event.event.cells)[table.states[state]]
         line, before = clauses.get(cell.clause, (cell.line, False))
         clauses[cell.clause] = (line, before or tested.cover.cells[row, state] > 0)
+    untested = "not exercised: no test reached a cell of the clause"
+    left = ((clause, near(table.machine.path, line), met) for clause, (line, met) in clauses.items())
     kept = [
-        case(
-            clause=clause,
-            at=near(table.machine.path, line),
-            status="passed" if met else "skipped",
-            what="" if met else "not exercised: no test reached a cell of the clause",
-        )
-        for clause, (line, met) in clauses.items()
+        case(clause=clause, at=at, status="passed" if met else "skipped", what="" if met else untested)
+        for clause, at, met in left
         if clause not in named
     ]
     return Cases(command="test", found=(*broken, *kept), answer=answer(tested, least, at_least))
 
 
 def _failed_case(case: Callable[..., Case], found: Failure | Race, machine: Machine, least: Level) -> Case:
-    violation = found.violation
-    clause = violation.clause if violation else found.clause if isinstance(found, Failure) else None
+    violation, line = found.violation, 1
+    clause = found.clause if isinstance(found, Failure) else None
     if isinstance(found, Race):
         what, detail = "the results of calls from several threads are not legal", "\n".join(raced(found))
     else:
         what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failure_text(found))
-    event = machine.events.get(violation.observation.event) if violation else None
-    cells = event.cells if event else {}
-    written = [cells[state].line for state in violation.before if state in cells] if violation else []
+    if violation:
+        event, clause = machine.events.get(violation.observation.event), violation.clause
+        cells = event.cells if event else {}
+        line = next((cells[state].line for state in violation.before if state in cells), 1)
+    says = "The SUT answers in a way that can be judged."
     return case(
-        clause=clause
-        or Clause(
-            name="answers", says="The SUT answers in a way that can be judged.", level="MUST", source=machine.source
-        ),
-        at=near(machine.path, (written or [1])[0]),
+        clause=clause or Clause(name="answers", says=says, level="MUST", source=machine.source),
+        at=near(machine.path, line),
         status="failed" if fails(found, least) else "surprise",
         what=what,
         detail=detail,
@@ -296,6 +282,10 @@ def _failed_case(case: Callable[..., Case], found: Failure | Race, machine: Mach
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
     table = tested.oracle.plan.table
+
+    def pairs_data(pairs: Iterable[tuple[int, int]]) -> list[Json]:
+        return [_pair_data(table, *pair) for pair in pairs]
+
     return dumped(
         {
             "machine": table.machine.name,
@@ -306,13 +296,16 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             **picked(tested, steps="cover.steps", events="told", stopped="stopped", unspecified="cover.unspecified"),
             "failures": [_failure_data(failure, again, least) for failure in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
-            "races": _races_data(tested.races, least) if tested.races else None,
-            "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
-            "unreached": {
-                why.name.lower(): [_pair_data(table, *pair) for pair in pairs]
-                for why, pairs in tested.unreached.items()
+            "races": None
+            if tested.races is None
+            else {
+                **picked(tested.races, "programmes", "runs", "events", "cut", "gone"),
+                "repeated": _repeated_data(tested.race),
+                "found": [_race_data(each, least) for each in tested.races.found],
             },
-            "uncompared": [_pair_data(table, *pair) for pair in tested.uncompared],
+            "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
+            "unreached": {why.name.lower(): pairs_data(pairs) for why, pairs in tested.unreached.items()},
+            "uncompared": pairs_data(tested.uncompared),
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
             "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],
@@ -339,14 +332,6 @@ def _pair_data(table: Table, row: int, state: int) -> dict[str, Json]:
     return _as_object("event state", table.rows[row].name, table.states[state])
 
 
-def _races_data(races: RaceSearch, least: Level) -> Json:
-    return {
-        **picked(races, "programmes", "runs", "events", "cut", "gone"),
-        "repeated": _repeated_data(races.race.repeated if races.race else None),
-        "found": [_race_data(each, least) for each in races.found],
-    }
-
-
 def _race_data(race: Race, least: Level) -> Json:
     return {
         "fails": fails(race, least),
@@ -354,12 +339,12 @@ def _race_data(race: Race, least: Level) -> Json:
         **picked(race, "broken?"),
         "violation": violation_data(race.violation) if race.violation else None,
         **picked(race.programme, "before", "threads", "after"),
-        "repeated": _repeated_data(race.repeated),
+        "repeated": _repeated_data(race),
     }
 
 
-def _repeated_data(repeated: tuple[int, int] | None) -> Json:
-    return _as_object("failed of", *repeated) if repeated else None
+def _repeated_data(found: Failure | Race | None) -> Json:
+    return _as_object("failed of", *found.repeated) if found and found.repeated else None
 
 
 def _failure_data(failure: Failure, again: str, least: Level) -> Json:
@@ -368,7 +353,7 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
     return {
         "fails": fails(failure, least),
         **picked(failure, "broken?"),
-        "repeated": _repeated_data(failure.repeated),
+        "repeated": _repeated_data(failure),
         "also": [[*states] for states in failure.also],
         "violation": violation_data(failure.violation) if failure.violation else None,
         "clause": record(clause) if clause else None,

@@ -1,27 +1,23 @@
 """Show the coverage by recordings in the terminal, in Markdown or in HTML."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
 from fsm.errors import visible
-from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
-from fsm.report.layout import PLAIN, Layout
+from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing
+from fsm.report.layout import PLAIN, Layout, joined
 from fsm.report.words import grouped
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
 
-def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
-    return "\n".join(_lines(cover, layout)) + "\n"
-
-
-def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
+@joined
+def text(cover: CoverReport, layout: Layout = PLAIN) -> Iterator[str]:
     numbers = cover.numbers()
     for machine in cover.machines:
         yield from layout.wrapped(f"{machine.name}: {machine.summary()}", "", marked=machine.name)
@@ -31,11 +27,8 @@ def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
             yield f"{side} set"
         yield from (f"{each.number:>3}  {each.name}: {each.kind}, {each.verdict}" for each in those)
     if cover.shell:
-        yield from (
-            "",
-            "run these lines once, before any of the lines below:",
-            *(f"      {line}" for line in cover.client.preamble.splitlines()),
-        )
+        yield from ("", "run these lines once, before any of the lines below:")
+        yield from (f"      {line}" for line in cover.client.preamble.splitlines())
     for machine in cover.machines:
         yield from ("", layout.style(machine.name, "bold"))
         yield from _machine(machine, numbers, layout)
@@ -48,14 +41,13 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout
         for side, those in machine.sides().items():
             yield from layout.wrapped(f"{side}: {len(those)}{_cell_list(those)}", marked=side)
     for why, those in machine.beyond().items():
-        yield from layout.wrapped(
-            f"not covered, {why}: {len(those)}{_cell_list(those)}", marked="not covered", how="cyan"
-        )
+        uncovered = f"not covered, {why}: {len(those)}{_cell_list(those)}"
+        yield from layout.wrapped(uncovered, marked="not covered", how="cyan")
     for standing, about, rows in machine.missing():
         how = "yellow" if standing is Standing.CALLS else "cyan"
         yield from layout.wrapped(f"not covered, {about}: {len(rows)}", marked="not covered", how=how)
         for row in rows:
-            yield f"    {row.name}" if row.lines else f"    {row.name}: {path_of(row)}"
+            yield f"    {row.name}" if row.lines else f"    {row.name}: {row.steps}"
             yield from (f"      {line}" for line in row.lines)
 
 
@@ -70,12 +62,8 @@ def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str
     '[1 2 4-6]'
     """
     met = sorted(int(numbers[name]) for name in counts)
-    ranges: list[list[int]] = []
-    for number in met:
-        if ranges and ranges[-1][-1] == number - 1:
-            ranges[-1].append(number)
-        else:
-            ranges.append([number])
+    # Consecutive numbers differ from their index by the same amount.
+    ranges = [[number for _, number in those] for _, those in groupby(enumerate(met), lambda pair: pair[1] - pair[0])]
     parts = (f"{each[0]}-{each[-1]}" if len(each) > 2 else " ".join(map(str, each)) for each in ranges)  # noqa: PLR2004
     return f"[{' '.join(parts)}]"
 
@@ -87,56 +75,43 @@ def _cell_list(rows: Sequence[CoverRow]) -> str:
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def markdown(cover: CoverReport) -> str:
-    return "\n".join(_markdown(cover)) + "\n"
-
-
-def _markdown(cover: CoverReport) -> Iterator[str]:
+@joined
+def markdown(cover: CoverReport) -> Iterator[str]:
     numbers = cover.numbers()
     yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
     for each in cover.listed():
         side = f" ({each.side})" if cover.against else ""
         yield f"| {each.number}{side} | {_markdown_text(each.name)} | {_markdown_text(each.kind)} | {each.verdict} |"
     if cover.shell:
-        yield from (
-            "",
-            "Run these lines once, before any of the lines below:",
-            "",
-            "```sh",
-            *cover.client.preamble.splitlines(),
-            "```",
-        )
+        yield from ("", "Run these lines once, before any of the lines below:", "")
+        yield from ("```sh", *cover.client.preamble.splitlines(), "```")
     for machine in cover.machines:
         yield from ("", f"## {_markdown_text(machine.name)}", "", f"{machine.summary()}.", "")
         yield from _table(machine, numbers)
         if machine.compared:
-            yield ""
-            yield from (
-                f"- {side}: {len(those)}{_markdown_text(_cell_list(those))}" for side, those in machine.sides().items()
-            )
+            yield from ("", *_markdown_list(machine.sides()))
         if beyond := machine.beyond():
-            yield from ("", "Not covered, and impossible to cover by calls alone:", "")
-            yield from (
-                f"- {_markdown_text(why)}: {len(those)}{_markdown_text(_cell_list(those))}"
-                for why, those in beyond.items()
-            )
+            yield from ("", "Not covered, and impossible to cover by calls alone:", "", *_markdown_list(beyond))
         for _, about, rows in machine.missing():
             yield from ("", f"Not covered, {about}:", "", "```sh")
             for row in rows:
-                yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
+                yield from (f"# {row.name}", *(row.lines or (f"# {row.steps}",)))
             yield "```"
+
+
+def _markdown_list(rows: Mapping[str, Sequence[CoverRow]]) -> Iterator[str]:
+    for about, those in rows.items():
+        yield f"- {_markdown_text(about)}: {len(those)}{_markdown_text(_cell_list(those))}"
 
 
 def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield from ("| event | covered | by calls | open | beyond |", "|---|---|---|---|---|")
-    for event, cells_of_event in groupby(machine.rows, key=lambda row: row.cell[0]):
-        rows = tuple(cells_of_event)
-        met = [_state_count(row, numbers) for row in rows if row.standing is Standing.COVERED]
-        calls, open_ = (
-            [row.cell[1] for row in rows if row.standing is standing] for standing in (Standing.CALLS, Standing.OPEN)
-        )
-        rest = sum(row.standing is Standing.BEYOND for row in rows)
-        cells = ([event], met, calls, open_, [f"{rest}"] if rest else [])
+    for event, rows in groupby(machine.rows, key=lambda row: row.cell[0]):
+        states = grouped((row.standing, row) for row in rows)
+        met = [_state_count(row, numbers) for row in states.get(Standing.COVERED, ())]
+        rest = len(states.get(Standing.BEYOND, ()))
+        missing = ([row.cell[1] for row in states.get(each, ())] for each in (Standing.CALLS, Standing.OPEN))
+        cells = ([event], met, *missing, [f"{rest}"] if rest else [])
         yield f"| {' | '.join(_markdown_text('; '.join(those)) for those in cells)} |"
 
 
@@ -144,46 +119,29 @@ def _markdown_text(value: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
 
 
-# The style sheet of the HTML report.
-_STYLE: Final = """\
-:root { color-scheme: light dark }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
-table { border-collapse: collapse; margin: .6rem 0 }
-th, td { border: 1px solid #8886; padding: .15rem .5rem; text-align: left }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
-.wide { overflow-x: auto }
-.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } \
-.beyond { background: #8884 }
-.first { outline: 3px solid #2468c8; outline-offset: -3px } \
-.second { outline: 3px dashed #b03a8c; outline-offset: -3px }
-.key span { padding: .1rem .5rem; margin-right: .5rem }
-pre { background: #8882; padding: .6rem; overflow-x: auto }
-summary { cursor: pointer }"""
 _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
-
-
-def html(cover: CoverReport) -> str:
-    return "\n".join(_html_document(cover)) + "\n"
 
 
 def _escape_html(value: str) -> str:
     return escape(visible(value))
 
 
-def _html_document(cover: CoverReport) -> Iterator[str]:
-    yield from (
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width">',
-        "<title>Coverage of the specification</title>",
-        f"<style>\n{_STYLE}\n</style>",
-        "</head>",
-        "<body>",
-        "<h1>Coverage of the specification</h1>",
-    )
+@joined
+def html(cover: CoverReport) -> Iterator[str]:
+    style = files("fsm.report").joinpath("cover.css").read_text(encoding="utf-8")
+    yield f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>Coverage of the specification</title>
+<style>
+{style}</style>
+</head>
+<body>
+<h1>Coverage of the specification</h1>"""
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
     for recording in cover.listed():
         side = f" {recording.side} set" if cover.against else ""
@@ -226,28 +184,26 @@ def _html_table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator
     yield f'<div class="wide"><table><thead><tr><th>{heads}</tr></thead><tbody>'
     for event, group in groupby(machine.rows, key=lambda row: row.cell[0]):
         rows = {row.cell[1]: row for row in group}
-        cells = "".join(
-            _cell(rows[state], numbers, compared=machine.compared) if state in rows else "<td>" for state in states
-        )
-        yield f'<tr><th scope="row">{_escape_html(event)}{cells}</tr>'
+        cells = (_cell(rows[each], numbers, machine) if each in rows else "<td>" for each in states)
+        yield f'<tr><th scope="row">{_escape_html(event)}{"".join(cells)}</tr>'
     yield "</tbody></table></div>"
 
 
-def _cell(row: CoverRow, numbers: Mapping[str, str], *, compared: bool) -> str:
+def _cell(row: CoverRow, numbers: Mapping[str, str], machine: CoveredMachine) -> str:
     total = sum(row.counts.values())
-    side = "" if not compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
+    side = "" if not machine.compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
     kind = row.standing.name.lower() + side
-    about = "; ".join(f"{number}: {count:,}" for number, count in _with_numbers(row.counts, numbers)) or row.why
+    about = "; ".join(_counted(row.counts, numbers)) or row.why
     title = f' title="{_escape_html(about)}"' if about else ""
     return f'<td class="{kind} number"{title}>{f"{total:,}" if total else _MARKS[row.standing]}'
 
 
-def _with_numbers(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    return ((numbers[name], count) for name, count in counts.items())
+def _counted(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator[str]:
+    return (f"{numbers[name]}: {count:,}" for name, count in counts.items())
 
 
 def _client_path(row: CoverRow) -> str:
-    steps = _escape_html(path_of(row))
+    steps = _escape_html(row.steps)
     lines = "\n".join(map(_escape_html, row.lines))
     shell = f"<pre>{lines}</pre>" if lines else ""
     return f"<details><summary>{_escape_html(row.name)}</summary><p>{steps}</p>{shell}</details>"
@@ -257,8 +213,6 @@ def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str
     yield "<details><summary>How often each recording covered each (event, state) pair</summary><table>"
     yield "<thead><tr><th>event and state<th>recordings</tr></thead><tbody>"
     for row in machine.rows:
-        both = {**row.counts, **row.others}
-        if both:
-            those = ", ".join(f"{number}: {count:,}" for number, count in _with_numbers(both, numbers))
-            yield f"<tr><td>{_escape_html(row.name)}<td>{those}</tr>"
+        if both := {**row.counts, **row.others}:
+            yield f"<tr><td>{_escape_html(row.name)}<td>{', '.join(_counted(both, numbers))}</tr>"
     yield "</tbody></table></details>"

@@ -5,8 +5,6 @@ covered is in *calls* if a client's calls are enough to cover it, in *open* if c
 cannot prove this, and otherwise in *beyond*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -67,21 +65,24 @@ class CoverRow:
         return " in ".join(self.cell)
 
     @property
+    def steps(self) -> str:
+        """The steps that exercise the cell, as an argument for ``fsm test --replay``."""
+        return "; ".join(map(str, self.path.steps))
+
+    @property
     def standing(self) -> Standing:
         if self.counts:
             return Standing.COVERED
-        if self.by_calls:
-            return Standing.CALLS
-        if self.path.alone and not self.unseen:
-            return Standing.OPEN
-        return Standing.BEYOND
+        if not self.path.alone or self.unseen:
+            return Standing.BEYOND
+        return Standing.CALLS if self.evident else Standing.OPEN
 
     @property
     def why(self) -> str:
-        needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show this event"
-        return f"needs {' and '.join(NEEDS[need] for need in needs)}" if needs else ""
+        needs = " and ".join(NEEDS[need] for need in self.path.needs)
+        return needs and f"needs {needs}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,26 +105,22 @@ class CoveredMachine:
                 yield standing, about, rows
 
     def summary(self) -> str:
-        by_calls = sum(row.by_calls for row in self.rows)
-        missing = len(self.standing(Standing.CALLS))
-        rest = f", {missing} missing (calls below)" if missing else ""
+        covered, missing = (len(self.standing(standing)) for standing in (Standing.COVERED, Standing.CALLS))
         pairs = words.plural(len(self.rows), "(event, state) pair")
-        client = f"clients can cover {by_calls} by calls alone{rest}"
-        return f"{len(self.standing(Standing.COVERED))} of {pairs} covered; {client}"
+        rest = f", {missing} missing (calls below)" if missing else ""
+        by_calls = sum(row.by_calls for row in self.rows)
+        return f"{covered} of {pairs} covered; clients can cover {by_calls} by calls alone{rest}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
         rows = sorted(self.standing(Standing.BEYOND), key=lambda row: (row.unseen, row.path.needs[::-1]))
         return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        sides = {
-            "only in the first set": (True, False),
-            "only in the second set": (False, True),
-            "in both": (True, True),
-        }
+        names = ("only in the first set", "only in the second set", "in both")
+        covered = ((True, False), (False, True), (True, True))
         return {
-            side: [row for row in self.rows if (bool(row.counts), bool(row.others)) == covered]
-            for side, covered in sides.items()
+            side: [row for row in self.rows if (bool(row.counts), bool(row.others)) == both]
+            for side, both in zip(names, covered, strict=True)
         }
 
 
@@ -161,34 +158,32 @@ class CoverReport:
         client = client_of(coverage.machine)
         shell = client.takes(coverage.machine)
         evidence = EvidentPaths(coverage.machine, seen=coverage.seen, unseen=coverage.unseen)
-        rows = []
-        for cell, counts in coverage.cells.items():
-            path = paths[cell]
-            unseen, steps = cell[0] in coverage.unseen, path.steps
+
+        def row(cell: CellName, counts: Mapping[str, int]) -> CoverRow:
+            path, unseen = paths[cell], cell[0] in coverage.unseen
+            steps = path.steps
             if shell and path.alone and not unseen:
                 steps = evidence.of(cell, steps)
-            row = CoverRow(
-                cell=cell,
-                counts=counts,
-                others=others.get(cell, {}),
-                path=replace(path, steps=steps or path.steps),
-                lines=client.lines(plan, steps or path.steps) if shell and path.steps else (),
-                unseen=unseen,
-                evident=bool(steps),
+            path = replace(path, steps=steps or path.steps)
+            lines = client.lines(plan, path.steps) if shell and path.steps else ()
+            own = others.get(cell, {})
+            return CoverRow(
+                cell=cell, counts=counts, others=own, path=path, lines=lines, unseen=unseen, evident=bool(steps)
             )
-            rows.append(row)
-        return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
+
+        rows = tuple(row(cell, counts) for cell, counts in coverage.cells.items())
+        return CoveredMachine(coverage=coverage, rows=rows, plan=plan, compared=bool(self.against))
 
     def listed(self) -> Iterator[CoveringRecording]:
         report = Report(judged=(*self.recordings, *self.against))
         for number, judged in enumerate(report.judged, start=1):
-            kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
+            of = f" of {judged.version}" if judged.version else ""
             yield CoveringRecording(
                 judged=judged,
                 number=str(number),
                 side="first" if number <= len(self.recordings) else "second",
                 name=visible(words.file(judged.name)),
-                kind=visible(kind),
+                kind=visible(f"{judged.form.title}{of}"),
                 verdict=report.of(judged).word,
             )
 
@@ -201,31 +196,21 @@ class CoverReport:
         return {each.judged.name: each.number for each in reversed([*self.listed()])}
 
 
-def path_of(row: CoverRow) -> str:
-    """Return the steps that exercise the cell, as an argument for ``fsm test --replay``."""
-    return "; ".join(map(str, row.path.steps))
-
-
 def sh(cover: CoverReport) -> str:
     missing = ((machine, row) for machine in cover.machines for row in machine.standing(Standing.CALLS) if row.lines)
-    return script(
-        cover.client, (ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
-    )
+    runs = (ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
+    return script(cover.client, runs)
 
 
 def json(cover: CoverReport) -> str:
-    document: Json = {
-        "recordings": [
-            {
-                **picked(each, file="judged.name", set="side", kind="judged.form.title", version="judged.version?"),
-                "verdict": each.verdict,
-            }
-            for each in cover.listed()
-        ],
-        "machines": [_machine(machine) for machine in cover.machines],
-        "preamble": cover.client.preamble,
-    }
-    return dumped(document)
+    about = {"file": "judged.name", "set": "side", "kind": "judged.form.title", "version": "judged.version?"}
+    return dumped(
+        {
+            "recordings": [picked(each, **about, verdict="verdict") for each in cover.listed()],
+            "machines": [_machine(machine) for machine in cover.machines],
+            "preamble": cover.client.preamble,
+        }
+    )
 
 
 def _machine(machine: CoveredMachine) -> Json:
@@ -243,7 +228,7 @@ def _machine(machine: CoveredMachine) -> Json:
                 "against": dict(row.others) if machine.compared else None,
                 "needs": [need.name.lower().replace("_", "-") for need in row.path.needs],
                 "steps": [*map(str, row.path.steps)],
-                **picked(row, "lines"),
+                "lines": [*row.lines],
             }
             for row in machine.rows
         ],

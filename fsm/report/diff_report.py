@@ -13,9 +13,10 @@ from fsm.errors import harmless, visible
 from fsm.machine.evidence import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
-from fsm.report.layout import COLOURS, Layout
+from fsm.report.layout import COLOURS, Layout, joined
 from fsm.report.machine_report import data, steps
 from fsm.report.words import either, grouped, plural
+from fsm.report.words import reply as replied
 from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
@@ -29,36 +30,35 @@ def answer(found: Comparison) -> ExitCode:
 
 
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
-    document: Json = {
-        **picked(found, "equal", "first", "second"),
-        "remarks": list(remarks),
-        "states": [{"in": state.where.value, **record(state, "where")} for state in found.states],
-        "moves": [
-            {
-                "in": move.where.value,
-                "near": record(near) if (near := found.near(move)) else None,
-                **record(move, "where"),
-            }
-            for move in found.moves
-        ],
-    }
-    return dumped(document)
+    return dumped(
+        {
+            **picked(found, "equal", "first", "second"),
+            "remarks": list(remarks),
+            "states": [{"in": state.where.value, **record(state, "where")} for state in found.states],
+            "moves": [
+                {
+                    "in": move.where.value,
+                    "near": record(near) if (near := found.near(move)) else None,
+                    **record(move, "where"),
+                }
+                for move in found.moves
+            ],
+        }
+    )
 
 
-def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    style = layout.style
-    lines = [visible(remark) for remark in remarks]
+@joined
+def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> Iterator[str]:
     word = "equal" if found.equal else "different"
-    lines.append(_head(found.first, found.second, word, layout))
-    lines += layout.kept("; ".join(_counts(found)), "  ", "    ")
+    yield from (*map(visible, remarks), _head(found.first, found.second, word, layout))
+    yield from layout.kept("; ".join(_counts(found)), "  ", "    ")
     for head, those in (
-        (style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
-        (style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
+        (layout.style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
+        (layout.style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
         ("not drawn, which does not count as a difference", _undrawn_lines(found)),
     ):
         if listed := [line for each in those for line in layout.kept(visible(each), "  ", "      ")]:
-            lines += ["", head, *listed]
-    return "\n".join(lines) + "\n"
+            yield from ("", head, *listed)
 
 
 def _head(first: str, second: str, word: str, layout: Layout) -> str:
@@ -115,14 +115,10 @@ def _move(move: ComparedMove) -> str:
     event = move.label or move.event
     if move.silent:
         return f"{event} in \0: not specified"
-    words = f"{event}: \0" if event else "\0"
-    if move.begins:
-        words += ", and the call continues"
-    if move.reply:
-        words += f", replying {'any error' if move.reply == 'error' else move.reply}"
-    if move.emits:
-        words += f", emitting {', '.join(move.emits)}"
-    return words
+    continues = ", and the call continues" if move.begins else ""
+    reply = f", replying {replied(move.reply)}" if move.reply else ""
+    emits = f", emitting {', '.join(move.emits)}" if move.emits else ""
+    return f"{f'{event}: ' if event else ''}\0{continues}{reply}{emits}"
 
 
 def _position_text(place: Location | None) -> str:
@@ -188,14 +184,9 @@ def dot(found: Comparison) -> str:
 
 
 def _label(move: ComparedMove) -> str:
-    words = move.label or move.event or "?"
-    if move.silent:
-        words += " ?"
-    if move.reply not in {"", "ok"}:
-        words += f" ✗ {move.reply}"
-    if move.emits:
-        words += f" / {', '.join(move.emits)}"
-    return words
+    reply = f" ✗ {move.reply}" if move.reply not in {"", "ok"} else ""
+    emits = f" / {', '.join(move.emits)}" if move.emits else ""
+    return f"{move.label or move.event or '?'}{' ?' if move.silent else ''}{reply}{emits}"
 
 
 _EVIDENCE: Final = ("only", "trace", "run", "states", "instead", "start", "rounds", "option", "every_trace", "why")
@@ -208,10 +199,10 @@ def behaviour_answer(found: EquivalenceResult) -> ExitCode:
     return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
 
 
-def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
+@joined
+def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> Iterator[str]:
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
-    total = behaviour_answer(found)
-    head = _head(first, second, _WORDS[total], layout)
+    yield _head(first, second, _WORDS[behaviour_answer(found)], layout)
     lines: Iterable[str]
     match found:
         case Equivalent():
@@ -224,9 +215,9 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
             lines = [why]
         case _:
             assert_never(found)
-    # Do not wrap indented lines. The columns of the steps would no longer be aligned.
-    indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
-    return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
+    for each in lines:
+        # Do not wrap indented lines. The columns of the steps would no longer be aligned.
+        yield from [f"  {each}"] if each.startswith(" ") else layout.kept(each)
 
 
 def _distinguishing_trace(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:
@@ -234,8 +225,7 @@ def _distinguishing_trace(found: Distinguished, names: tuple[str, str]) -> Itera
     yield f"a shortest trace that only {owner} has:"
     yield from steps(found.run, indent=2)
     last = found.trace[-1]
-    if last.shows:
-        yield f"and {last.shows} is shown"
+    yield from [f"and {last.shows} is shown"] if last.shows else []
     where = either([state or "any state" for state in found.states])
     lacks = f"{last.event or 'that'}{' continue' if last.ends else ''}"
     can = f"can only have {_alternatives(found.instead)}" if found.instead else f"cannot have {lacks}"
@@ -248,11 +238,9 @@ def _alternatives(these: tuple[Observable, ...]) -> str:
 
 
 def _branching_lines(found: Branching, names: tuple[str, str]) -> Iterator[str]:
-    yield (
-        "the two machines have the same traces, but choose at different moments:"
-        if found.every_trace
-        else "the two machines can be distinguished, but no trace that does so was found within the limit:"
-    )
+    same = "the two machines have the same traces, but choose at different moments:"
+    cut = "the two machines can be distinguished, but no trace that does so was found within the limit:"
+    yield same if found.every_trace else cut
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"
     for number, each in enumerate(found.rounds, 1):
@@ -264,29 +252,25 @@ def _branching_lines(found: Branching, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _observable_text(observable: Observable, replies: tuple[str, ...] = ()) -> str:
-    replies = tuple(filter(None, replies or (observable.reply,)))
     if observable.shows:
         return f"{observable.shows} shown"
     event = observable.event or "something hidden"
     if observable.silent:
         return f"{event}, {'whose end' if observable.ends else 'which'} is not specified"
-    words = [event]
-    if observable.begins:
-        words.append("continuing" if observable.ends else "begun")
-    if replies:
-        words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
-    if observable.emits:
-        words.append(f"emitting {', '.join(observable.emits)}")
-    return " ".join(words)
+    texts = ["any other error" if reply == "error" else reply for reply in replies or (observable.reply,) if reply]
+    words = [
+        event,
+        ("continuing" if observable.ends else "begun") if observable.begins else "",
+        f"replying {either(texts)}" if texts else "",
+        f"emitting {', '.join(observable.emits)}" if observable.emits else "",
+    ]
+    return " ".join(filter(None, words))
 
 
 def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
-    document: dict[str, Json] = {
-        "verdict": _WORDS[behaviour_answer(found)],
-        "first": names[0],
-        "second": names[1],
-        **dict.fromkeys(_EVIDENCE),
-    }
+    first, second = names
+    document: dict[str, Json] = {"verdict": _WORDS[behaviour_answer(found)], "first": first, "second": second}
+    document |= dict.fromkeys(_EVIDENCE)
     match found:
         case Equivalent():
             pass

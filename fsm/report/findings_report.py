@@ -7,27 +7,26 @@ from fsm.diagrams.draw import sequence
 from fsm.machine.product.system import System
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
-from fsm.report.layout import Layout
+from fsm.report.layout import Layout, joined
 from fsm.report.machine_report import data, steps
-from fsm.report.words import plural
+from fsm.report.words import grouped, plural
 
 
 def answer(found: Sequence[KnownDefect]) -> ExitCode:
     return ExitCode.HOLDS if all(each.proved for each in found) else ExitCode.FAILS
 
 
-def text(found: Sequence[KnownDefect], layout: Layout) -> str:
-    lines: list[str] = []
+@joined
+def text(found: Sequence[KnownDefect], layout: Layout) -> Iterator[str]:
     for each in found:
-        lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
+        yield layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")
         says = f"Broken property, {each.stated.level}: {each.stated.says} [{each.stated.source}]"
         for paragraph in (f"{each.known.about} {each.known.link}", says, _fix_text(each)):
-            lines += layout.kept(paragraph, "  ", "      ")
-        if each.run is not None:
-            lines += steps(each.run, indent=2)
-        lines.append("")
+            yield from layout.kept(paragraph, "  ", "      ")
+        yield from steps(each.run, indent=2) if each.run is not None else ()
+        yield ""
     proved = sum(each.proved for each in found)
-    return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be fixed"]) + "\n"
+    yield f"{plural(len(found), 'finding')}, {proved} proved to fail and to be fixed"
 
 
 def _fix_text(defect: KnownDefect) -> str:
@@ -39,22 +38,21 @@ def _fix_text(defect: KnownDefect) -> str:
 
 
 def json(found: Sequence[KnownDefect]) -> str:
-    return dumped({"findings": [_data(each) for each in found]})
-
-
-def _data(defect: KnownDefect) -> Json:
-    return {
-        **picked(defect, model="of.machine.name", property="stated.name"),
-        **picked(defect.stated, "level", "says", "source"),
-        "profile": defect.profile,
-        **record(defect.known),
-        "run": data(defect.run) if defect.run else None,
-        **picked(defect, "mend", "proved"),
-    }
+    findings: list[Json] = [
+        {
+            **picked(each, model="of.machine.name", property="stated.name"),
+            **picked(each.stated, "level", "says", "source"),
+            "profile": each.profile,
+            **record(each.known),
+            "run": data(each.run) if each.run else None,
+            **picked(each, "mend", "proved"),
+        }
+        for each in found
+    ]
+    return dumped({"findings": findings})
 
 
 def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
-    models = dict.fromkeys(each.of.machine.name for each in found)
     lines = [
         "# What the specification has found",
         "",
@@ -64,15 +62,14 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
         "| model | property | level | steps |",
         "|---|---|---|---|",
     ]
+    names = ((each, each.of.machine.name) for each in found)
     lines += [
-        f"| [{each.of.machine.name}]({each.of.machine.name}.md) "
-        f"| [{each.stated.says}]({each.of.machine.name}.md#{each.stated.name}-fails) "
+        f"| [{name}]({name}.md) | [{each.stated.says}]({name}.md#{each.stated.name}-fails) "
         f"| {each.stated.level} | {each.known.length} |"
-        for each in found
+        for each, name in names
     ]
     pages = {"README.md": "\n".join(lines) + "\n"}
-    for model in models:
-        these = [each for each in found if each.of.machine.name == model]
+    for model, these in grouped((each.of.machine.name, each) for each in found).items():
         head = [f"# {these[0].of.machine.title}", "", f"Known failures of `{model}`. Written by `fsm findings`."]
         pages[f"{model}.md"] = "\n".join([*head, *(line for each in these for line in _story(each))]) + "\n"
     return pages
@@ -85,8 +82,7 @@ def picture(defect: KnownDefect) -> str:
 def _story(defect: KnownDefect) -> Iterator[str]:
     where = f"the profile `{defect.mend}` of the model" if defect.mend else "the model without the profile `upstream`"
     link = f" See <{defect.known.link}>." if defect.known.link else ""
-    yield from ("", f"## {defect.stated.name} fails", "")
-    yield from (f"{defect.known.about}{link}", "")
+    yield from ("", f"## {defect.stated.name} fails", "", f"{defect.known.about}{link}", "")
     yield from (f"Broken property, **{defect.stated.level}**: {defect.stated.says} ({defect.stated.source})", "")
     yield f"Proved to be fixed in {where}: `fsm check {defect.of.machine.name} -P {defect.stated.name}`."
     if defect.run is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from json import dumps
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,44 +10,42 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import to_builtins
 
 from fsm.errors import harmless
-from fsm.machine.findings import Finding
+from fsm.machine.findings import Assumed, Deviated, Finding, Judgement, Violation
 from fsm.monitor.provenance import provenance
-from fsm.report import single, why, words
+from fsm.report import Report, single, why, words
+from fsm.trace import Line, Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.machine.findings import Assumed, Deviated, Judgement, Violation
-    from fsm.monitor.judgement import Judged
     from fsm.monitor.judgement.part import Story
-    from fsm.report import Report
-    from fsm.trace import Line, Observation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 
-def json(report: Report) -> str:
-    return dumped(_document(report))
-
-
-def _document(report: Report) -> Json:
-    return {
+def json(report: Report, *, indent: int | None = 2) -> str:
+    document: Json = {
         "verdict": "error" if report.problems else report.total().word,
         "fail_on": report.fail_on,
-        "recordings": [_recording(report, judged) for judged in report.judged],
+        "recordings": [
+            {
+                **picked(judged, file="name", kind="form.title", version="version?", detected="detected?"),
+                "verdict": report.of(judged).word,
+                "notes": dict(judged.notes),
+                "foreign": _lines(judged.foreign),
+                "machines": [_judgement(report, judgement) for judgement in judged.judgements],
+                "stories": [_story(story) for story in judged.stories],
+            }
+            for judged in report.judged
+        ],
         "problems": [
             {"file": problem.path, **record(problem, "path"), "line": problem.line or None, "link": problem.link}
             for problem in report.problems
         ],
     }
+    return dumped(document, indent=indent)
 
 
 def violation_line(report: Report, violation: Violation) -> str:
     return dumped(_finding(report, single(violation)), indent=None)
-
-
-def summary(report: Report) -> str:
-    return dumped(_document(report), indent=None)
 
 
 def json_escape(character: str) -> str:
@@ -108,17 +107,6 @@ def _nulls(value: Json) -> Json:
             return value
 
 
-def _recording(report: Report, judged: Judged) -> Json:
-    return {
-        **picked(judged, file="name", kind="form.title", version="version?", detected="detected?"),
-        "verdict": report.of(judged).word,
-        "notes": dict(judged.notes),
-        "foreign": _lines(judged.foreign),
-        "machines": [_judgement(report, judgement) for judgement in judged.judgements],
-        "stories": [_story(story) for story in judged.stories],
-    }
-
-
 def _story(story: Story) -> Json:
     return {
         **picked(story, machine="machine.name", entity="entity", names="names"),
@@ -138,9 +126,6 @@ def _story(story: Story) -> Json:
 
 
 def _judgement(report: Report, judgement: Judgement) -> Json:
-    cells: dict[str, dict[str, Json]] = {}
-    for (event, state), count in judgement.covered.cells.items():
-        cells.setdefault(event, {})[state] = count
     return {
         "machine": judgement.machine.name,
         "verdict": report.answer(judgement).word,
@@ -150,18 +135,19 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "findings": [_finding(report, finding) for finding in report.findings(judgement)],
         "tolerated": [_tolerated_data(deviated) for deviated in judgement.tolerated],
         "assumed": [_assumption_data(each) for each in judgement.assumed],
-        "cells": {**cells},
+        "cells": {event: {**row} for event, row in words.nested(judgement.covered.cells).items()},
         "fields": dict(judgement.covered.fields),
         "properties": [{**record(prop.clause), **picked(prop, "status", "why?")} for prop in judgement.properties],
     }
 
 
 def _finding(report: Report, finding: Finding) -> Json:
+    first = finding.first[0]
     return {
         "kind": report.word(finding),
-        "what": words.what(finding.first[0]),
+        "what": words.what(first),
         **picked(finding, "count", "others", "entities"),
-        "clause": record(finding.first[0].clause),
+        "clause": record(first.clause),
         "first": [violation_data(each) for each in finding.first],
     }
 
@@ -208,11 +194,12 @@ def _assumption_data(event: Assumed) -> Json:
 
 
 def _tolerated_data(deviated: Deviated) -> Json:
+    first = deviated.first
     return {
         **picked(deviated, "count", file="first.file", line="first.line"),
-        "at": words.moment(deviated.first.observation.at) or None,
-        "entity": deviated.first.observation.entity,
-        "deviation": record(deviated.first.deviation, "event", "clause"),
-        "or": [record(other, "event", "clause") for other in deviated.first.others],
-        "clause": record(deviated.first.deviation.clause),
+        "at": words.moment(first.observation.at) or None,
+        "entity": first.observation.entity,
+        "deviation": record(first.deviation, "event", "clause"),
+        "or": [record(other, "event", "clause") for other in first.others],
+        "clause": record(first.deviation.clause),
     }

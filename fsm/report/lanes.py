@@ -1,13 +1,10 @@
-"""Draw concurrent histories as text, or write them to files.
-
-A drawing has a lane for each thread, with time from left to right.
-"""
+"""Draw concurrent histories as text, with a lane for each thread, or write them to files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from msgspec import structs
@@ -16,25 +13,19 @@ from fsm.diagrams.draw.sequence import SequenceChart
 from fsm.diagrams.recorded_chart import Mark, recorded_chart
 from fsm.diagrams.recorded_steps import CallPairs, ChartStep, ChosenSteps, RecordedEntity
 from fsm.errors import visible
-from fsm.linearizability import Linearizable, NotLinearizable
+from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
-from fsm.machine.findings import Cause, Illegal, Judgement, Tolerated, Violation
+from fsm.machine.findings import Assumed, Cause, Finding, Illegal, Judgement, Stretch, Tolerated, Violation
 from fsm.monitor.judgement import Judged
-from fsm.monitor.judgement.part import Step, Story
+from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import RecordingForm
 from fsm.report import words
-from fsm.report.words import either
 from fsm.trace import Line, Observation
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fsm.conformance.race_runs import Race
-    from fsm.linearizability import Linearizability
-    from fsm.machine.findings import Finding, Stretch, Violation
-    from fsm.trace import Observation
+    from fsm.conformance.race_runs import Race  # Only the test command needs this.
 
 DRAWN: Final = 24  # maximum number of operations to draw
 
@@ -53,17 +44,16 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
     """
     column = _columns(history)
     last = max(column.values(), default=0)
-    drawn: dict[str, list[str]] = {}
+    drawn: dict[str, str] = {}
     for operation in sorted(history.operations, key=lambda each: (each.thread, each.called)):
         start = column[operation.called]
         end = last + _width(operation) if operation.returned is None else column[operation.returned]
         label = visible(str(operation)).center(end - start - 1, "-")
-        bar = f"|{label}{'' if operation.returned is None else '|'}"
-        lane = drawn.setdefault(names[operation.thread] if names else _lane_name(operation), [])
-        lane.append(" " * (start - sum(map(len, lane))) + bar)
+        name = names[operation.thread] if names else _lane_name(operation)
+        drawn[name] = f"{drawn.get(name, ''):<{start}}|{label}{'' if operation.returned is None else '|'}"
     longest = max(map(len, drawn), default=0)
-    for name, parts in drawn.items():
-        yield f"{name:<{longest}}  {''.join(parts)}"
+    for name, lane in drawn.items():
+        yield f"{name:<{longest}}  {lane}"
 
 
 def stretch_lines(violation: Violation) -> Iterator[str]:
@@ -115,7 +105,7 @@ def explained(answer: Linearizability) -> Iterator[str]:
             named = f" of {visible(answer.entity)}" if answer.entity else ""
             yield f"not linearizable: {_operation_text(operation, answer.cause)}{named}"
             if answer.allowed:
-                yield f"legal would be: {either(each or '(no outputs)' for each in answer.allowed)}"
+                yield f"legal would be: {words.either(each or '(no outputs)' for each in answer.allowed)}"
             if answer.steps:
                 yield f"legal up to this point: {_order_text(answer)}"
 
@@ -140,10 +130,8 @@ def raced(race: Race) -> Iterator[str]:
     if race.violation is not None:
         yield f"not legal: {words.what(race.violation)}"
         yield from map(words.short, reasons(race.violation))
-    elif race.verdict is None:
-        yield f"broken: {visible(race.broken)}"
     else:
-        yield from explained(race.verdict)
+        yield from [f"broken: {visible(race.broken)}"] if race.verdict is None else explained(race.verdict)
 
 
 def history_lines(machine: str, history: History, entity: str) -> bytes:
@@ -156,22 +144,20 @@ def history_lines(machine: str, history: History, entity: str) -> bytes:
     {"process":2,"entity":"d","start":1,"event":"push","reply":"ok","end":3}
     """
     lines: list[dict[str, str | int]] = [{"history": 1, "machine": machine}]
-    for operation in history.operations:
-        line: dict[str, str | int] = {"process": operation.thread, "entity": entity, "start": operation.called}
-        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(operation, key))}
-        lines.append(line if operation.returned is None else line | {"end": operation.returned})
+    for each in history.operations:
+        line: dict[str, str | int] = {"process": each.thread, "entity": entity, "start": each.called}
+        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(each, key))}
+        lines.append(line if each.returned is None else line | {"end": each.returned})
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def _columns(history: History) -> dict[int, int]:
     column: dict[int, int] = {}
-    place = 0
+    place = -2
     ends = {instant for each in history.operations for instant in (each.called, each.returned) if instant is not None}
     for instant in sorted(ends):
         over = [each for each in history.operations if each.returned == instant and each.called < instant]
-        place = max([place, *(column[each.called] + _width(each) for each in over)])
-        column[instant] = place
-        place += 2
+        column[instant] = place = max([place + 2, *(column[each.called] + _width(each) for each in over)])
     return column
 
 
@@ -188,13 +174,8 @@ def _operation_text(operation: Operation | None, cause: Cause) -> str:
     if operation is None:
         return "there are more outputs than can be explained"
     who = f"{visible(str(operation))} in {_lane_name(operation)}"
-    match cause:
-        case Cause.OUTPUT:
-            return f"the outputs are not possible with {who}"
-        case Cause.EVENT:
-            return f"{who} cannot happen"
-        case _:
-            return who
+    texts = {Cause.OUTPUT: f"the outputs are not possible with {who}", Cause.EVENT: f"{who} cannot happen"}
+    return texts.get(cause, who)
 
 
 def _order_text(answer: Linearizable | NotLinearizable) -> str:
@@ -210,64 +191,51 @@ AFTER: Final = 2
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """Return the marks for a sequence chart, without duplicates.
-
-    By default, there is a mark for the first few violations of each cause and for the first tolerated deviation of
-    each name. If the recording was judged with ``every``, all of them are marked.
-    """
+    """Return the marks for a sequence chart, without duplicates: those of all violations that *judged* lists."""
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())
 
 
 def _marks(judgement: Judgement) -> Iterator[Mark]:
-    if isinstance(judgement.verdict, Illegal):
-        for finding in judgement.verdict.findings:
-            yield from map(violation_mark, finding.first)
-    for tolerated in judgement.tolerated:
-        yield from map(_tolerated_mark, tolerated.whole or (tolerated.first,))
-    for assumed in judgement.assumed:
-        text = f"assumed: {words.assumed(assumed)}"
-        line = Line(assumed.file, assumed.line)
-        whole = f"{text}, which no line shows, but without which the rest would not be legal"
-        yield Mark(kind="assumed", line=line, seen=assumed.observation, text=text, whole=whole)
+    for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+        yield from map(violation_mark, finding.first)
+    for deviated in judgement.tolerated:
+        for met in deviated.whole or (deviated.first,):
+            text = f"tolerated: {words.tolerated(met)} of {met.deviation.profile}"
+            yield _mark("tolerated", met, text, f"{text}: {words.done(met)}")
+    for event in judgement.assumed:
+        text = f"assumed: {words.assumed(event)}"
+        yield _mark(
+            "assumed", event, text, f"{text}, which no line shows, but without which the rest would not be legal"
+        )
 
 
 def violation_mark(violation: Violation) -> Mark:
     clause = violation.clause
     what = words.what(violation)
-    about = f"clause {clause.name} ({clause.level}): {clause.says} ({clause.source})"
-    return Mark(
-        kind="violation",
-        line=Line(violation.file, violation.line),
-        seen=violation.observation,
-        text=f"{clause.name} ({clause.level}): {what}",
-        whole="; ".join(
-            [what, *words.reasons(violation), about, *(f"known: {each}" for each in words.known(violation))]
-        ),
-    )
+    about = f"clause {words.clause(clause)} ({clause.source})"
+    known = (f"known: {each}" for each in words.known(violation))
+    whole = "; ".join([what, *words.reasons(violation), about, *known])
+    return _mark("violation", violation, f"{clause.name} ({clause.level}): {what}", whole)
 
 
-def _tolerated_mark(met: Tolerated) -> Mark:
-    name = f"tolerated: {words.tolerated(met)} of {met.deviation.profile}"
-    return Mark(
-        kind="tolerated",
-        line=Line(met.file, met.line),
-        seen=met.observation,
-        text=name,
-        whole=f"{name}: {words.done(met)}",
-    )
+def _mark(
+    kind: Literal["violation", "tolerated", "assumed"], found: Violation | Tolerated | Assumed, text: str, whole: str
+) -> Mark:
+    return Mark(kind=kind, line=Line(found.file, found.line), seen=found.observation, text=text, whole=whole)
 
 
 def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceChart:
     shown = story.steps[max(0, number - BEFORE) : number + AFTER + 1]
     entity = RecordedEntity(story.machine.entity, story.entity)
-    steps = ChosenSteps(
-        files=tuple(dict.fromkeys(each.place.file for each in shown)),
-        form=form,
-        steps=tuple(_chart_steps(shown, story.machine, entity)),
-        entities=(entity,),
-        chosen=entity,
-    )
+    calls = CallPairs()
+    drawn = []
+    for order, step in enumerate(shown):
+        seen = _with_rpc_name(step.seen, story.machine)
+        drawn.append(ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order))
+        calls.add(drawn[-1], (None,))
+    files = tuple(dict.fromkeys(each.place.file for each in shown))
+    steps = ChosenSteps(files=files, form=form, steps=tuple(drawn), entities=(entity,), chosen=entity)
     marks = (violation_mark(violation) for step in shown for violation in step.violations)
     return recorded_chart(steps, [replace(mark, seen=_with_rpc_name(mark.seen, story.machine)) for mark in marks])
 
@@ -275,12 +243,3 @@ def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceC
 def _with_rpc_name(seen: Observation, machine: Machine) -> Observation:
     event = machine.events.get(seen.event)
     return structs.replace(seen, event=(event and event.rpc) or seen.event, of=machine.entity)
-
-
-def _chart_steps(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
-    calls = CallPairs()
-    for order, step in enumerate(steps):
-        seen = _with_rpc_name(step.seen, machine)
-        made = ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order)
-        calls.add(made, (None,))
-        yield made

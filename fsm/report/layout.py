@@ -3,7 +3,8 @@
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Final
+from functools import wraps
+from typing import Final, ParamSpec
 
 from fsm.errors import visible
 from fsm.machine import Clause
@@ -29,6 +30,19 @@ COLOURS: Final[Mapping[str, str]] = {
 }
 
 
+_Given = ParamSpec("_Given")
+
+
+def joined(lines: Callable[_Given, Iterable[str]]) -> Callable[_Given, str]:
+    """Make a function that yields lines return them as one text, with a newline at the end."""
+
+    @wraps(lines)
+    def text(*given: _Given.args, **named: _Given.kwargs) -> str:
+        return "\n".join(lines(*given, **named)) + "\n"
+
+    return text
+
+
 def plain(text: str, _: str) -> str:
     return text
 
@@ -44,39 +58,42 @@ class Layout:
         return self.style(f"{total.word:<{pad}}", COLOURS[total.word])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        yield from self.row("in state", words.before(violation))
-        yield from self.row("expected", words.allowed(violation))
-        yield from self.row("lines", words.places(violation))
+        yield from self.rows(
+            ("in state", words.before(violation)),
+            ("expected", words.allowed(violation)),
+            ("lines", words.places(violation)),
+        )
         yield from self.clause(violation.clause)
         yield from self.remedies(violation, edits=edits)
 
     def remedies(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        if edits:
-            yield from self.row("legal if", words.edits(violation))
-        for known in words.known(violation):
-            yield from self.row("known", known)
-        for link in dict.fromkeys(deviation.link for deviation in violation.resembles):
-            yield from self.row("", link)
+        links = dict.fromkeys(deviation.link for deviation in violation.resembles)
+        yield from self.rows(
+            ("legal if", words.edits(violation) if edits else ""),
+            *(("known", known) for known in words.known(violation)),
+            *(("", link) for link in links),
+        )
 
     def clause(self, clause: Clause) -> Iterator[str]:
-        yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
-        yield from self.row("source", clause.source)
-        yield from self.row("", clause.link)
+        yield from self.rows(("clause", words.clause(clause)), ("source", clause.source), ("", clause.link))
 
-    def row(self, label: str, value: str) -> Iterator[str]:
-        if value:
+    def rows(self, *rows: tuple[str, str]) -> Iterator[str]:
+        """Lay out labelled values. Empty values are left out."""
+        for label, value in rows:
             lead = f"    {label:<{LABEL}}"
-            yield from self.wrapped(value, lead, " " * len(lead))
+            yield from self.wrapped(value, lead, " " * len(lead)) if value else ()
 
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *value*. The first line is prefixed with *first*, and all others with *rest*.
-
-        By default, *rest* is four columns wider than *first*.
-        """
+        """Collapse spaces in *value*, and wrap it. By default, *rest* is four columns wider than *first*."""
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
+
+    def notes(self, *texts: str, first: str = "  ") -> Iterator[str]:
+        """Wrap each of *texts*. Empty ones are left out."""
+        for text in texts:
+            yield from self.wrapped(text, first)
 
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""

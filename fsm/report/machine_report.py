@@ -1,7 +1,4 @@
-"""Show machines as text or JSON, and runs step by step.
-
-This module also lists the outcomes that a test can choose.
-"""
+"""Show machines as text or JSON, list the outcomes that a test can choose, and show runs step by step."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -11,10 +8,11 @@ from typing import Final, assert_never
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
-from fsm.machine.product.system import JointEvent, PartStep, System
+from fsm.machine.product.system import PartStep, System
 from fsm.machine.table import Table
+from fsm.report import words
 from fsm.report.json_report import Json, dumped, record
-from fsm.report.layout import Layout
+from fsm.report.layout import Layout, joined
 from fsm.report.words import grouped, plural
 
 _ALIKE: Final = 3  # minimum number of states in a combined row
@@ -26,25 +24,35 @@ _LEGEND: Final = (
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 
 
+@joined
 def text(
     machine: Machine, graph: Graph[Table] | None, layout: Layout, *, events: Collection[str], states: Collection[str]
-) -> str:
-    lines = [layout.style(machine.name, "bold") + f": {machine.title}", *layout.kept(machine.about)]
+) -> Iterator[str]:
+    yield layout.style(machine.name, "bold") + f": {machine.title}"
+    yield from layout.kept(machine.about)
     if graph is not None:
-        lines += [*layout.kept(f"Source: {machine.source}."), *layout.kept(_facts(machine, graph)), ""]
-        lines += _states(machine, layout)
-    lines += ["", *layout.kept(_LEGEND)]
+        yield from layout.kept(f"Source: {machine.source}.")
+        yield from layout.kept(_facts(machine, graph))
+        yield from ("", "states")
+        longest = max(map(len, machine.states))
+        for state in machine.states.values():
+            says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
+            yield from layout.kept(says, "  ", " " * (longest + 4))
+    yield from ("", *layout.kept(_LEGEND))
     used: dict[Clause, None] = {}
     for event in machine.events.values():
         if event.name in events:
-            lines += ["", *_event(event, states, layout, used)]
+            yield from ("", *_event(event, states, layout, used))
     if graph is not None and machine.requires:
-        lines += ["", *_requirements(machine, layout, used)]
-    lines += ["", "clauses"]
+        fields = ", ".join(f"{name} ({kind})" for name, kind in machine.fields.items())
+        yield from ("", *layout.kept(f"fields: {fields}", "", "    "))
+        for name, each in machine.requires.items():
+            used.setdefault(each.clause)
+            where = ", ".join(state for state in machine.states if state in each.states)
+            yield from layout.kept(f"{where}: {each}  [{name}]", "  ", "      ")
+    yield from ("", "clauses")
     for clause in used:
-        says = f"{clause.name} ({clause.level}): {clause.says} [{clause.source}] {clause.link}"
-        lines += layout.kept(says, "  ", "      ")
-    return "\n".join(lines) + "\n"
+        yield from layout.kept(f"{words.clause(clause)} [{clause.source}] {clause.link}", "  ", "      ")
 
 
 def _facts(machine: Machine, graph: Graph[Table]) -> str:
@@ -56,23 +64,6 @@ def _facts(machine: Machine, graph: Graph[Table]) -> str:
     if machine.profiles:
         facts.append(f"profiles: {', '.join(machine.profiles)}")
     return "; ".join(facts) + "."
-
-
-def _states(machine: Machine, layout: Layout) -> Iterator[str]:
-    longest = max(map(len, machine.states))
-    yield "states"
-    for state in machine.states.values():
-        says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
-        yield from layout.kept(says, "  ", " " * (longest + 4))
-
-
-def _requirements(machine: Machine, layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
-    fields = ", ".join(f"{name} ({kind})" for name, kind in machine.fields.items())
-    yield from layout.kept(f"fields: {fields}", "", "    ")
-    for name, each in machine.requires.items():
-        used.setdefault(each.clause)
-        states = ", ".join(state for state in machine.states if state in each.states)
-        yield from layout.kept(f"{states}: {each}  [{name}]", "  ", "      ")
 
 
 def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
@@ -97,7 +88,7 @@ def _rows(
     (what, number), *_ = Counter(what for _, what, _ in rows).most_common(1) or [("", 0)]
     if number < _ALIKE or len(rows) < len(cells):
         return rows
-    (kind,) = {kind for _, text, kind in rows if text == what}
+    kind = next(kind for _, text, kind in rows if text == what)
     others = "all other states" if number < len(rows) else "all states"
     return [*(row for row in rows if row[1] != what), (f"{lead}{others}", what, kind)]
 
@@ -165,20 +156,17 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
 
 
 def _row_data(row: Event | Override, states: Collection[str], without: str) -> Json:
-    cells, ends = _cells_data(row.cells, states), _cells_data(row.ends, states)
-    return {**record(row, without), "cells": cells, "ends": ends}
-
-
-def _cells_data(cells: Mapping[str, Cell], states: Collection[str]) -> Json:
     return {
-        state: {"is": type(cell).__name__.lower(), **_cell_data(cell)}
-        for state, cell in cells.items()
-        if state in states
+        **record(row, without),
+        **{
+            name: {state: _cell_data(cell) for state, cell in cells.items() if state in states}
+            for name, cells in (("cells", row.cells), ("ends", row.ends))
+        },
     }
 
 
-def _cell_data(cell: Cell) -> dict[str, Json]:
-    data = record(cell, "line")
+def _cell_data(cell: Cell) -> Json:
+    data: dict[str, Json] = {"is": type(cell).__name__.lower(), **record(cell, "line")}
     if isinstance(cell, Moves):
         data["outcomes"] = [
             {"begins" if each.begins else "to": each.to, **record(each, "begins", "to")} for each in cell.outcomes
@@ -186,33 +174,27 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
     return data
 
 
-def system_text(system: System, layout: Layout, *, event: str | None) -> str:
-    lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
+@joined
+def system_text(system: System, layout: Layout, *, event: str | None) -> Iterator[str]:
+    yield layout.style(system.name, "bold") + f": {system.title}"
+    yield from layout.kept(system.about)
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
-        lines += [*layout.kept(f"Source: {system.source}.{profiles}"), "", "parts"]
+        yield from (*layout.kept(f"Source: {system.source}.{profiles}"), "", "parts")
         longest = max(map(len, system.parts))
         for part in system.parts.values():
             copies = f", {plural(len(part.copies), 'copy')}" if len(part.copies) > 1 else ""
             says = f"{part.machine.name}{copies}, begins {part.initial}. {part.about}".rstrip()
-            lines += layout.kept(f"{part.name:<{longest}}  {says}", "  ", " " * (longest + 4))
-    families: dict[str, JointEvent] = {}
-    for joint in system.events.values():
-        families.setdefault(joint.family, joint)
-    for joint in families.values():
+            yield from layout.kept(f"{part.name:<{longest}}  {says}", "  ", " " * (longest + 4))
+    for joint, *_ in grouped((joint.family, joint) for joint in system.events.values()).values():
         if event in {None, joint.family, joint.rpc}:
-            lines += ["", *_joint_event_lines(joint, layout)]
-    return "\n".join(lines) + "\n"
-
-
-def _joint_event_lines(joint: JointEvent, layout: Layout) -> Iterator[str]:
-    wire = f" ({joint.rpc})" if joint.rpc else ""
-    yield from layout.kept(f"{joint.kind} {joint.name}{wire}: {joint.about}", "", "    ")
-    clause = joint.clause
-    yield from layout.kept(f"{clause.level}: {clause.says} [{clause.source}]", "  ", "    ")
-    for way in joint.ways:
-        steps = ", ".join(map(_step, way.steps)) or "nothing"
-        yield from layout.kept(f"{way.name}: {steps}", "  ", "      ", marked=way.name, how="green")
+            wire = f" ({joint.rpc})" if joint.rpc else ""
+            yield from ("", *layout.kept(f"{joint.kind} {joint.name}{wire}: {joint.about}", "", "    "))
+            clause = joint.clause
+            yield from layout.kept(f"{clause.level}: {clause.says} [{clause.source}]", "  ", "    ")
+            for way in joint.ways:
+                steps = ", ".join(map(_step, way.steps)) or "nothing"
+                yield from layout.kept(f"{way.name}: {steps}", "  ", "      ", marked=way.name, how="green")
 
 
 def _step(step: PartStep) -> str:
@@ -250,19 +232,15 @@ def _choices(table: Table, events: Collection[str], states: Collection[str]) -> 
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
-    taken = [*run.steps, *run.cycle]
-    words = [happens(step) for step in taken]
-    longest = max((len(each) for each in words), default=0)
+    taken = [(step, happens(step)) for step in (*run.steps, *run.cycle)]
+    longest = max((len(what) for _, what in taken), default=0)
     yield f"{'':{indent}}starts {run.initial}"
-    for number, (each, what) in enumerate(zip(taken, words, strict=True), 1):
+    for number, (each, what) in enumerate(taken, 1):
         if number == len(run.steps) + 1:
             yield f"{'':{indent}}and then forever"
-        if each.done:
-            yield f"{'':{indent}}{number:2} {what}"
-            yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
-            continue
         where = each.source if each.source == each.target else f"{each.source} → {each.target}"
-        yield f"{'':{indent}}{number:2} {what:<{longest}}  {where}"
+        yield f"{'':{indent}}{number:2} {what if each.done else f'{what:<{longest}}  {where}'}"
+        yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
     if run.stopped:
         yield f"{'':{indent}}and then nothing more happens"
 
@@ -280,20 +258,18 @@ def parts(taken: RunStep) -> Iterator[str]:
 def happens(taken: RunStep) -> str:
     if not taken.event:
         return "state observed"
-    words = [taken.event]
-    if taken.phase == "request":
-        words.append("is asked")
-    elif taken.phase == "lost":
-        words.append("ends unseen")
+    what = [taken.event]
+    if taken.phase in {"request", "lost"}:
+        what.append("is asked" if taken.phase == "request" else "ends unseen")
     elif taken.ends and not taken.reply:
-        words.append("goes on")
+        what.append("goes on")
     if taken.reply:
-        words.append(f"replies {'any error' if taken.reply == 'error' else taken.reply}")
+        what.append(f"replies {'any error' if taken.reply == 'error' else taken.reply}")
     elif taken.outcome and taken.outcome not in {taken.target, "done" if taken.done else "ok"} and not taken.phase:
-        words.append(f"({taken.outcome})")
+        what.append(f"({taken.outcome})")
     if taken.emits and not taken.done:
-        words.append(f"emits {', '.join(taken.emits)}")
-    return " ".join(words)
+        what.append(f"emits {', '.join(taken.emits)}")
+    return " ".join(what)
 
 
 def data(run: Run) -> Json:

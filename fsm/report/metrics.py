@@ -1,13 +1,11 @@
 """Prometheus metrics of a followed recording. Labels never contain text from the recording."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import time
 from collections import Counter as Tally
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from threading import Thread
@@ -27,32 +25,42 @@ _PATIENCE: Final = 5.0  # seconds that a client may be silent
 _MOST: Final = 16  # maximum number of open connections, which have a thread each
 
 
+_CELL: Final = ("model", "clause", "level", "event", "state")
+# The text and the labels of each counter.
+_COUNTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "violations": ("Violations, by clause and cell.", *_CELL),
+    "surprises": ("Violations of weaker clauses only, by clause and cell.", *_CELL),
+    "tolerated_deviations": ("Deviations that the profile tolerates.", "model", "deviation", "profile"),
+    "observations": ("Observations that were judged.", "model"),
+    "entities": ("Entities that were observed.", "model"),
+    "lines": ("Lines that were read.",),
+    "foreign_lines": ("Lines of another form, and damaged lines.",),
+    "notes": ("Notes about lines, such as truncations.", "note"),
+}
+
+
 class Metrics:
     def __init__(self, report: Report) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._report = report
         self._names: dict[str, dict[str, str]] = {}
-        cell = ("model", "clause", "level", "event", "state")
-        self._violations = self._counter("violations", "Violations, by clause and cell.", *cell)
-        self._surprises = self._counter("surprises", "Violations of weaker clauses only, by clause and cell.", *cell)
-        deviation = ("model", "deviation", "profile")
-        self._tolerated = self._counter("tolerated_deviations", "Deviations that the profile tolerates.", *deviation)
-        self._observations = self._counter("observations", "Observations that were judged.", "model")
-        self._entities = self._counter("entities", "Entities that were observed.", "model")
-        self._lines = self._counter("lines", "Lines that were read.")
-        self._foreign = self._counter("foreign_lines", "Lines of another form, and damaged lines.")
-        self._notes = self._counter("notes", "Notes about lines, such as truncations.", "note")
+        self._counters = {
+            name: Counter(f"fsm_{name}", about, labels, registry=self.registry)
+            for name, (about, *labels) in _COUNTERS.items()
+        }
         about = "Seconds between the time in the last judged line and its judgement."
         self._lag = Gauge("fsm_lag_seconds", about, registry=self.registry)
         about = "The time in the last judged line."
         self._latest = Gauge("fsm_last_line_timestamp_seconds", about, registry=self.registry)
         self._recording = Info("fsm_recording", "The recording that is followed.", registry=self.registry)
-        self._of_lines: Tally[tuple[object, ...]] = Tally()
-        self._judged: Tally[tuple[object, ...]] = Tally()
+        self._of_lines: Tally[tuple[str, ...]] = Tally()
+        self._judged: Tally[tuple[str, ...]] = Tally()
 
-    def _counter(self, name: str, about: str, *labels: str) -> Counter:
-        return Counter(f"fsm_{name}", about, labels, registry=self.registry)
+    def _add(self, known: Tally[tuple[str, ...]], name: str, total: int, *labels: str) -> None:
+        counter = self._counters[name]
+        (counter.labels(*labels) if labels else counter).inc(total - known[name, *labels])
+        known[name, *labels] = total
 
     def begin(self, judging: Judging) -> None:
         self._names = {
@@ -65,23 +73,22 @@ class Metrics:
         fails = self._report.fails(single(violation))
         state = violation.before[0] if len(violation.before) == 1 else SEVERAL
         event = self._names[model].get(seen.event or seen.output, "")
-        counter = self._violations if fails else self._surprises
+        counter = self._counters["violations" if fails else "surprises"]
         counter.labels(model, clause.name, clause.level, event, state).inc()
 
     def taken(self, judging: Judging, batch: Batch) -> None:
         for monitor in judging.monitors:
             model = monitor.machine.name
-            _add(self._judged, self._observations, monitor.observations, model)
-            _add(self._judged, self._entities, monitor.entities, model)
+            self._add(self._judged, "observations", monitor.observations, model)
+            self._add(self._judged, "entities", monitor.entities, model)
             for deviated in monitor.folder.tolerated():
-                name = " or ".join(one.name for one in (deviated.first.deviation, *deviated.first.others))
-                _add(self._judged, self._tolerated, deviated.count, model, name, deviated.first.deviation.profile)
+                first = deviated.first
+                name = " or ".join(one.name for one in (first.deviation, *first.others))
+                self._add(self._judged, "tolerated_deviations", deviated.count, model, name, first.deviation.profile)
         recording = judging.recording
         for note, count in recording.notes.items():
-            counter, labels = {"lines": (self._lines, ()), FOREIGN: (self._foreign, ())}.get(
-                note, (self._notes, (note,))
-            )
-            _add(self._of_lines, counter, count, *labels)
+            name = {"lines": "lines", FOREIGN: "foreign_lines"}.get(note, "notes")
+            self._add(self._of_lines, name, count, *([note] if name == "notes" else []))
         about = {
             "name": recording.name,
             "kind": recording.form.title,
@@ -95,16 +102,8 @@ class Metrics:
             self._lag.set(time.time() - at / 1e9)
 
 
-def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels: str) -> None:
-    (counter.labels(*labels) if labels else counter).inc(total - known[counter, *labels])
-    known[counter, *labels] = total
-
-
 class _Server(ThreadingHTTPServer):
-    """An HTTP server for the metrics.
-
-    If there are too many connections, a new one replaces the oldest, so that idle clients cannot block others.
-    """
+    """An HTTP server for the metrics. If there are too many connections, a new one replaces the oldest."""
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -134,10 +133,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP and yield the port. If *port* is 0, any free port is used.
-
-    Raise ``OSError`` if the address cannot be used.
-    """
+    """Serve *metrics* over HTTP and yield the port (a free one if *port* is 0). Raise ``OSError`` if that fails."""
     # Server threads inherit this signal mask. A disconnecting client then causes an error instead of killing the
     # process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})

@@ -18,7 +18,7 @@ from fsm.mutation.power import ANSWERS, EditAnswer, Planted, Power
 from fsm.mutation.suggestions import CATCHES, Suggested, Suggestion, table_of
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked
-from fsm.report.layout import Layout
+from fsm.report.layout import Layout, joined
 from fsm.report.words import grouped, plural, short
 
 
@@ -47,46 +47,40 @@ class Mutated:
         counted = Counter(name for outcome in self.outcomes for name in outcome.killers)
         return {prop.name: counted[prop.name] for prop in self.specification.properties}
 
-    def asked(self, name: str) -> int:
-        return sum(name in outcome.asked for outcome in self.outcomes)
-
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
     return ExitCode.FAILS if any(mutation.survivors or mutation.unsound for mutation in mutated) else ExitCode.HOLDS
 
 
-def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
-    return "\n\n".join("\n".join(_lines(mutation, layout, listed)) for mutation in mutated) + "\n"
+@joined
+def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> Iterator[str]:
+    for number, each in enumerate(mutated):
+        yield from [""] * bool(number)
+        yield from _lines(each, layout, listed)
 
 
 def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
-    machine = mutated.specification.machine
-    kills = mutated.kills()
+    machine, kills = mutated.specification.machine, mutated.kills()
+    joint, word = isinstance(machine, System), answer((mutated,)).word
     yield layout.style(machine.name, "bold") + f": {machine.title}"
-    digits = len(f"{max(kills.values(), default=0):,}")
-    joint = isinstance(machine, System)
-    dead = sum(bool(each.killers) for each in mutated.outcomes)
-    total = answer((mutated,))
-    word = total.word
     what = (
-        f"{word}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, {len(mutated.equivalent):,} equivalent "
+        f"{word}: {plural(len(mutated.outcomes), 'mutant')}, "
+        f"{sum(bool(each.killers) for each in mutated.outcomes):,} killed, {len(mutated.equivalent):,} equivalent "
         f"to the {'system' if joint else 'machine'}, {plural(len(mutated.survivors), 'survivor')}"
         + (f", score {mutated.score:.1%}" if mutated.survivors else "")
     )
     yield from layout.wrapped(what, "  ", "    ", marked=word)
+    digits = len(f"{max(kills.values(), default=0):,}")
     for name, count in kills.items():
         if name in mutated.unsound:
             how = f"kills nothing, because even without a mutation its result is not the stated one: {name}"
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
-            continue
-        if joint and not count:
-            continue  # The property may kill mutants, but never as the first.
-        if not joint and not mutated.asked(name):
+        elif not joint and not any(name in outcome.asked for outcome in mutated.outcomes):
             yield f"  {'not needed':>{digits + 6}}  {name}"  # tried only on mutants that survive all others
-            continue
-        verb = "first to kill" if joint else "kills"
-        how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
-        yield f"  {how if count else layout.style(how, 'yellow')}  {name}"
+        elif count or not joint:  # A property may kill mutants of a system, but never as the first.
+            verb = "first to kill" if joint else "kills"
+            how = f"{verb} {count:>{digits},}" if count else layout.style(f"{verb} {'no':>{digits}}", "yellow")
+            yield f"  {how}  {name}"
     for outcome in mutated.outcomes:
         if listed == "all" or (listed == "equivalent" and outcome.equivalent):
             yield from _mutant(outcome, machine.path, layout)
@@ -95,27 +89,22 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
 
 
 def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
-    cells: dict[int, dict[str, list[str]]] = {}
-    for outcome in mutated.survivors:
-        where, _, change = outcome.mutant.name.partition(": ")
-        cells.setdefault(outcome.mutant.line, {}).setdefault(where, []).append(change)
-    for line, changes in cells.items():
+    lines = grouped((outcome.mutant.line, outcome.mutant.name.partition(": ")) for outcome in mutated.survivors)
+    for line, names in lines.items():
         lead = "  survives  "
-        for where, those in changes.items():
-            what = f"{where}: {', '.join(those)}"
-            yield from layout.kept(what, lead, " " * 12, marked=lead.strip(), how="red")
+        for where, changes in grouped((where, change) for where, _, change in names).items():
+            yield from layout.kept(f"{where}: {', '.join(changes)}", lead, " " * 12, marked=lead.strip(), how="red")
             lead = " " * 12
         place = _place(mutated.specification.machine.path, line)
         yield from layout.kept(f"{place}: no property breaks", " " * 12)
 
 
 def _mutant(outcome: MutationOutcome[Mutant | JointMutant], path: str, layout: Layout) -> Iterator[str]:
+    word, colour, more = "survives", "red", "no property breaks"
     if outcome.killers:
         word, colour, more = "killed", "green", f"by {', '.join(outcome.killers)}"
     elif outcome.equivalent:
         word, colour, more = "equal", "blue", "the mutant is equivalent to the original"
-    else:
-        word, colour, more = "survives", "red", "no property breaks"
     yield f"  {layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
     yield from layout.kept(f"{_place(path, outcome.mutant.line)}: {more}", " " * 12)
 
@@ -134,22 +123,18 @@ def json(mutated: tuple[Mutated, ...]) -> str:
             "score": round(mutation.score, 4),
             "kills": {**mutation.kills()},
             **picked(mutation, "unsound"),
-            "outcomes": [_outcome_data(outcome) for outcome in mutation.outcomes],
+            "outcomes": [
+                {
+                    **picked(outcome, mutant="mutant.name", event="mutant.event"),
+                    **picked(outcome.mutant, "state" if isinstance(outcome.mutant, Mutant) else "way?", "line?"),
+                    **picked(outcome, "killers", "equivalent"),
+                }
+                for outcome in mutation.outcomes
+            ],
         }
         for mutation in mutated
     ]
     return dumped({"verdict": answer(mutated).word, "machines": machines})
-
-
-def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
-    mutant = outcome.mutant
-    where = picked(mutant, "state" if isinstance(mutant, Mutant) else "way?")
-    return {
-        **picked(mutant, mutant="name", event="event"),
-        **where,
-        **picked(mutant, "line?"),
-        **picked(outcome, "killers", "equivalent"),
-    }
 
 
 MISSED: Final = 5  # maximum number of missed edits to explain per recording
@@ -170,13 +155,11 @@ def noticed(powers: tuple[Power, ...]) -> str:
 
 
 def power_tables(power: Power) -> tuple[Counts, Counts]:
-    kinds: Counts = {}
-    cells: Counts = {}
-    for planted in power.planted:
-        kinds.setdefault(planted.edit.kind, Counter())[planted.answer] += 1
-        cell = f"{planted.illegality.machine}: {planted.illegality.cell}"
-        cells.setdefault(cell, Counter())[planted.answer] += 1
-    return dict(sorted(kinds.items())), dict(sorted(cells.items()))
+    kinds = grouped((planted.edit.kind, planted.answer) for planted in power.planted)
+    places = ((each.illegality, each.answer) for each in power.planted)
+    cells = grouped((f"{place.machine}: {place.cell}", answer) for place, answer in places)
+    kind_counts, cell_counts = ({name: Counter(found[name]) for name in sorted(found)} for found in (kinds, cells))
+    return kind_counts, cell_counts
 
 
 def missed(power: Power) -> list[Planted]:
@@ -184,9 +167,11 @@ def missed(power: Power) -> list[Planted]:
     return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
 
 
-def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
-    lines = [line for power in powers for line in _power_lines(power, layout, profiled=profiled)]
-    return "\n".join([f"verdict: {layout.verdict(power_answer(powers))}", *lines]) + "\n"
+@joined
+def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> Iterator[str]:
+    yield f"verdict: {layout.verdict(power_answer(powers))}"
+    for power in powers:
+        yield from _power_lines(power, layout, profiled=profiled)
 
 
 def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
@@ -195,8 +180,7 @@ def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[st
     alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
     yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{noticed((power,))}; {alarms}")
     if power.alarms and not profiled:
-        why = "without --profile, known deviations of the recorded version count as false alarms"
-        yield from layout.kept(why)
+        yield from layout.kept("without --profile, known deviations of the recorded version count as false alarms")
     for title, table in zip(("kind", "cell"), power_tables(power) if power.planted else (), strict=False):
         rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
         rows += [(name, [f"{counted[each]:,}" for each in ANSWERS]) for name, counted in table.items()]
@@ -237,37 +221,22 @@ def power_json(powers: tuple[Power, ...]) -> str:
 WIDEST = 116
 
 
-def suggestions_answer(suggested: Suggested) -> ExitCode:
-    return ExitCode.FAILS if suggested.left else ExitCode.HOLDS
-
-
 def suggestions(suggested: Suggested, mutated: Mutated) -> str:
-    machine = mutated.specification.machine.name
-    survivors = len(mutated.survivors)
-    head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
+    machine, survivors = mutated.specification.machine.name, len(mutated.survivors)
+    head = f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."
     if suggested.suggestions:
-        head.append(
-            f"{plural(len(suggested.suggestions), 'property')} would kill {survivors - len(suggested.left):,} of them; "
-            "each is proved for the model. Keep a property, in your own words, or delete it."
+        head += (
+            f" {plural(len(suggested.suggestions), 'property')} would kill {survivors - len(suggested.left):,} of them;"
+            " each is proved for the model. Keep a property, in your own words, or delete it."
         )
-    lines = [*_comment(" ".join(head)), ""]
-    if not mutated.specification.path:
-        lines += [f'machine = "{machine}"', ""]
+    lines = [*_comment(head), "", *([] if mutated.specification.path else [f'machine = "{machine}"', ""])]
     for suggestion in suggested.suggestions:
         lines += _property(suggestion)
-    if suggested.left:
-        lines += [
-            *_comment(
-                f"For {plural(len(suggested.left), 'survivor')} there is no suggestion: state the intended behaviour."
-            ),
-            *_cells(suggested.left),
-            "",
-        ]
-    if equal := [outcome.mutant.name for outcome in mutated.equivalent]:
-        lines += _comment(
-            f"{plural(len(equal), 'mutant')} need no property: no observation distinguishes them from the model."
-        )
-        lines += [*_cells(equal), ""]
+    equal = [outcome.mutant.name for outcome in mutated.equivalent]
+    left = f"For {plural(len(suggested.left), 'survivor')} there is no suggestion: state the intended behaviour."
+    same = f"{plural(len(equal), 'mutant')} need no property: no observation distinguishes them from the model."
+    for mutants, about in ((suggested.left, left), (equal, same)):
+        lines += [*_comment(about), *_cells(mutants), ""] if mutants else []
     return "\n".join(lines[:-1]) + "\n"
 
 

@@ -15,7 +15,7 @@ from fsm.report.cases import Cases
 from fsm.report.check_report import PropertyStatus, property_case
 from fsm.report.conformance_report import covered, evidence, trace_data
 from fsm.report.json_report import Json, dumped, record
-from fsm.report.layout import PLAIN, Layout
+from fsm.report.layout import PLAIN, Layout, joined
 
 _LABEL: Final = 15
 
@@ -43,41 +43,34 @@ class PropertyTestReport:
             if result.of.expected(self.profile) is not None:
                 return PropertyStatus.KNOWN
             return PropertyStatus.FAILS if counts(result.of.level, self.least) else PropertyStatus.SURPRISE
-        if result.unseen:
-            return PropertyStatus.UNKNOWN
-        if result.unwatchable:
-            return PropertyStatus.UNWATCHABLE
+        if result.unseen or result.unwatchable:
+            return PropertyStatus.UNKNOWN if result.unseen else PropertyStatus.UNWATCHABLE
         return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
         below = 100 * self.reached < self.at_least * len(self.met)
         return worst([*(self.status(result).answer for result in self.results), ExitCode.FAILS if below else None])
 
-    def text(self, layout: Layout) -> str:
-        lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
+    @joined
+    def text(self, layout: Layout) -> Iterator[str]:
+        yield from (f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", "")
         for result in self.results:
-            lines += self._item(result, layout)
-            if result.failure is not None:
-                lines += evidence(result.failure, layout)
-        come = self.answer()
-        statuses = [self.status(each) for each in self.results]
+            yield from self._item(result, layout)
+            yield from evidence(result.failure, layout) if result.failure is not None else ()
+        come, statuses = self.answer(), [self.status(each) for each in self.results]
         nothing = come is ExitCode.UNKNOWN and PropertyStatus.UNKNOWN not in statuses
         why = ", because nothing puts the properties to the test" if nothing else ""
-        lines += ["", *layout.wrapped(words.tally([each.word for each in statuses], "property"))]
-        lines += covered(tabulate(self.of), self.met, layout, self.at_least)
-        lines.append(f"  verdict: {layout.verdict(come)}{why}")
-        return "\n".join(lines) + "\n"
+        yield from ("", *layout.wrapped(words.tally([each.word for each in statuses], "property")))
+        yield from covered(tabulate(self.of), self.met, layout, self.at_least)
+        yield f"  verdict: {layout.verdict(come)}{why}"
 
     def _item(self, result: PropertyTestResult, layout: Layout) -> Iterator[str]:
         status, of, reason = self.status(result), result.of, why(result)
         lead = f"  {status.word:<{_LABEL}}"
         says = f": {of.says}" if result.failure is not None else f": {reason}" if reason else ""
-        what = f"{of.name} ({of.level}){says}"
-        yield from layout.wrapped(what, lead, " " * len(lead), marked=status.word)
-        known = of.expected(self.profile)
-        if status is PropertyStatus.KNOWN and known is not None:
-            yield from layout.row("known", known.about)
-            yield from layout.row("", known.link)
+        yield from layout.wrapped(f"{of.name} ({of.level}){says}", lead, " " * len(lead), marked=status.word)
+        if status is PropertyStatus.KNOWN and (known := of.expected(self.profile)):
+            yield from layout.rows(("known", known.about), ("", known.link))
 
     def cases(self, file: str) -> Cases:
         found = []

@@ -1,7 +1,4 @@
-"""The text report, which shows each cause with its evidence and ends with a summary.
-
-The evidence shows the states that were possible after each observation, and why others were ruled out.
-"""
+"""The text report: each cause with its evidence, the history of an entity or the reasons for it, and a summary."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,36 +9,33 @@ from fsm.errors import documented, visible
 from fsm.machine import Clause
 from fsm.machine.calls.unobserved import ASSUMED
 from fsm.machine.evidence import UsedCell
-from fsm.machine.findings import Cause, Deviated, Finding, Judgement, Violation
+from fsm.machine.findings import Cause, Deviated, Finding, Judgement, Tolerated, Violation
 from fsm.machine.table import UNSPECIFIED, Done
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
 from fsm.monitor.provenance import Provenance, RuledOut, provenance
 from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.line_reader import FOREIGN
-from fsm.report import ExitCode, Report, single, why, words
+from fsm.report import Report, single, why, words
 from fsm.report.lanes import stretch_lines
-from fsm.report.layout import LABEL, PLAIN, Layout
-from fsm.trace import Observation
+from fsm.report.layout import LABEL, PLAIN, Layout, joined
+from fsm.trace import Line
 
 
-def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
-    return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
+@joined
+def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> Iterator[str]:
+    return _Writer(report, layout, coverage=coverage).lines()
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Describe a *violation*. If its cause is already *known*, a single line is enough.
-
-    *entity* is the kind of entity, such as ``door``.
-    """
+    """Describe a *violation* of an *entity* (such as ``door``), in a single line if its cause is already *known*."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
         return "\n".join([*writer.finding(single(violation), entity), ""])
-    moment = words.moment(violation.observation.at)
-    place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
     what, who = words.short(words.what(violation)), words.short(violation.observation.entity)
-    again = f"{report.word(single(violation))}: {what} — again, {entity} {who}"
-    return visible(f"{again}, {place} {moment}".rstrip()) + "\n"
+    place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
+    again = f"{report.word(single(violation))}: {what} — again, {entity} {who}, {place}"
+    return visible(f"{again} {words.moment(violation.observation.at)}".rstrip()) + "\n"
 
 
 class _Writer:
@@ -87,13 +81,16 @@ class _Writer:
         word = self.report.word(finding)
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
         yield from self.layout.wrapped(head, marked=word)
-        yield from self._place(violation.file, violation.line, violation.observation, entity)
-        if violation.observation.detail not in head:
-            yield from self.layout.row("message", words.short(violation.observation.detail))
+        yield from self._place(violation, entity)
+        detail = violation.observation.detail
+        yield from self.layout.rows(("message", words.short(detail) if detail not in head else ""))
         yield from self.layout.reasons(violation)
-        yield from self.layout.row("also at", self._other_places(finding))
+        others = ", ".join(words.place(Line(each.file, each.line), violation.file) for each in finding.first[1:])
+        rest = finding.count - len(finding.first)
         sentence, *lines = tuple(stretch_lines(violation)) or ("",)
-        yield from self.layout.row("stretch", sentence)
+        yield from self.layout.rows(
+            ("also at", f"{others} and {rest:,} more" if rest and others else others), ("stretch", sentence)
+        )
         yield from (f"      {line}".rstrip() for line in lines)
 
     def _story(self, story: Story, file: str) -> Iterator[str]:
@@ -104,45 +101,38 @@ class _Writer:
             moved = f" → {words.either(step.after)}" if step.after != step.before else ""
             what = f"{words.moment(step.seen.at)} {words.place(step.place, file)} {words.seen(step.seen)}{moved}"
             yield from self.layout.wrapped(words.short(what))
-            for name in step.tolerated:
-                yield from self.layout.row("tolerated", name)
+            yield from self.layout.rows(*(("tolerated", name) for name in step.tolerated))
             for violation in step.violations:
                 word = self.report.word(single(violation))
-                what = f"{word}: {words.short(words.what(violation))}"
-                yield from self.layout.wrapped(what, "    ", marked=word)
-                yield from self.layout.row("expected", words.allowed(violation))
-                yield from self.layout.row("clause", f"{violation.clause.name} ({violation.clause.level})")
+                yield from self.layout.wrapped(f"{word}: {words.short(words.what(violation))}", "    ", marked=word)
+                clause = f"{violation.clause.name} ({violation.clause.level})"
+                yield from self.layout.rows(("expected", words.allowed(violation)), ("clause", clause))
 
-    def _other_places(self, finding: Finding) -> str:
-        here = finding.first[0].file
-        others = ", ".join(f"{each.file if each.file != here else ''}:{each.line}" for each in finding.first[1:])
-        rest = finding.count - len(finding.first)
-        return f"{others} and {rest:,} more" if rest and others else others
-
-    def _place(self, file: str, line: int, seen: Observation, entity: str) -> Iterator[str]:
-        place = visible(f"{'stdin' if file == '-' else file}:{line}")
-        moment = visible(words.moment(seen.at))
+    def _place(self, found: Violation | Tolerated, entity: str) -> Iterator[str]:
+        place = visible(f"{'stdin' if found.file == '-' else found.file}:{found.line}")
+        moment = visible(words.moment(found.observation.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
         # not wrapped, so that people can copy the path
         yield f"{one} {moment}" if fits else one
-        if not fits:
-            yield from self.layout.row("", moment)
-        yield from self.layout.row(entity if len(entity) < LABEL else "entity", words.short(seen.entity))
+        yield from self.layout.rows(
+            ("", "" if fits else moment),
+            (entity if len(entity) < LABEL else "entity", words.short(found.observation.entity)),
+        )
 
     def _tolerated_lines(self, deviated: Deviated, judgement: Judgement) -> Iterator[str]:
-        deviation, clause = deviated.first.deviation, deviated.first.deviation.clause
+        deviation = deviated.first.deviation
         word = "tolerated deviation"
         head = f"{word}: {words.tolerated(deviated.first)} of {deviation.profile} — {words.often(deviated.count)}"
         yield from self.layout.wrapped(head, marked=word)
-        yield from self._place(
-            deviated.first.file, deviated.first.line, deviated.first.observation, judgement.machine.entity
-        )
-        yield from self.layout.row("what", words.done(deviated.first))
-        yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
+        yield from self._place(deviated.first, judgement.machine.entity)
         ends = {"since": deviation.since, "until": deviation.until}
-        yield from self.layout.row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
-        yield from self.layout.row("", deviation.link)
+        yield from self.layout.rows(
+            ("what", words.done(deviated.first)),
+            ("clause", words.clause(deviation.clause)),
+            ("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name)),
+            ("", deviation.link),
+        )
 
     def _summary(self, judged: Judged) -> Iterator[str]:
         if not judged.form.name and not any(judged.notes.values()):
@@ -153,36 +143,36 @@ class _Writer:
             yield from self._judgement(judgement)
         notes = [noted(judged, note) for note in judged.notes if note != "lines"]
         lines = words.plural(judged.notes.get("lines", 0), "line")
-        yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
-        yield from self.layout.wrapped(visible(judged.detected))
-        if not judged.form.name:
-            known = words.either(each.title for each in (*own_forms(), HISTORY))
-            yield from self.layout.wrapped(
-                f"no line fits a known form of recording, plain or compressed with gzip or zstd: {known}"
-            )
+        how = "no line fits a known form of recording, plain or compressed with gzip or zstd"
+        known = "" if judged.form.name else words.either(each.title for each in (*own_forms(), HISTORY))
+        yield from self.layout.notes(
+            ", ".join([f"{lines} read", *notes]),
+            visible(judged.detected),
+            f"{how}: {known}" if known else "",
+        )
         if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
             yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
         yield from self._verdict(judged)
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
-        answer = self.report.answer(judgement)
-        reason = f", {why(judgement)}" if answer is ExitCode.UNKNOWN else ""
-        word = answer.word
-        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word)
+        word, reason = self.report.answer(judgement).word, why(judgement)
+        unknown = f", {reason}" if word == "unknown" else ""
+        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{unknown}", marked=word)
         if not judgement.entities:
             return
-        if answer is not ExitCode.UNKNOWN and why(judgement):
-            yield from self.layout.wrapped(f"not judged in full: {why(judgement)}", "    ")
-        found = self.report.findings(judgement)
-        severities = [(self.report.word(each), each.count) for each in found]
-        tolerated = [("tolerated deviation", deviated.count) for deviated in judgement.tolerated]
+        found = [(self.report.word(each), each.count) for each in self.report.findings(judgement)]
+        found += [("tolerated deviation", deviated.count) for deviated in judgement.tolerated]
         size = {judgement.machine.entity: judgement.entities, "observation": judgement.observations}
-        counts = words.tally_of(severities + tolerated, size, judgement.notes)
-        yield from self.layout.wrapped(", ".join(counts), "    ")
+        assumed = ""
         if judgement.assumed:
             count = words.plural(len(judgement.assumed), judgement.assumed[0].observation.event)
-            when = "; ".join(map(words.between, judgement.assumed))
-            yield from self.layout.wrapped(f"explained by assuming {count}: {when}", "    ")
+            assumed = f"explained by assuming {count}: {'; '.join(map(words.between, judgement.assumed))}"
+        yield from self.layout.notes(
+            f"not judged in full: {reason}" if reason and not unknown else "",
+            ", ".join(words.tally_of(found, size, judgement.notes)),
+            assumed,
+            first="    ",
+        )
         yield from self._properties(judgement)
         yield from self._cells(judgement)
         yield from self._fields(judgement)
@@ -199,30 +189,29 @@ class _Writer:
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:
         cells = judgement.covered.cells
-        met = sum(1 for count in cells.values() if count)
-        summary = f"exercised {met} of {words.plural(len(cells), '(event, state) pair')}"
-        if not self.coverage:
-            yield from self.layout.wrapped(f"{summary}{'; --coverage lists them' if met else ''}", "    ")
-            return
-        yield from self.layout.wrapped(summary, "    ")
-        for event, grouped in groupby(cells.items(), lambda item: item[0][0]):
-            row = [(state, count) for (_, state), count in grouped]
-            often = [f"{count:,} in {state}" for state, count in row if count]
-            never = [state for state, count in row if not count]
-            rest = [f"never in {', '.join(never)}"] if never else []
+        summary = words.exercised(cells.values())
+        met = "" if self.coverage or not any(cells.values()) else "; --coverage lists them"
+        yield from self.layout.wrapped(f"{summary}{met}", "    ")
+        for event, row in words.nested(cells).items() if self.coverage else ():
+            often = [f"{count:,} in {state}" for state, count in row.items() if count]
+            never = ", ".join(state for state, count in row.items() if not count)
+            rest = [f"never in {never}"] if never else []
             yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", "      ")
 
     def _fields(self, judgement: Judgement) -> Iterator[str]:
-        tested = {name: count for name, count in judgement.covered.fields.items() if count or self.coverage}
-        if any(judgement.covered.fields.values()):
-            number = sum(1 for count in tested.values() if count)
-            listed = [f"{name} {count:,}" if self.coverage else name for name, count in tested.items()]
-            total = words.plural(len(judgement.covered.fields), "clause")
-            yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", "    ")
+        fields = judgement.covered.fields
+        if any(fields.values()):
+            tested = sum(1 for count in fields.values() if count)
+            listed = ", ".join(
+                f"{name} {count:,}" if self.coverage else name
+                for name, count in fields.items()
+                if count or self.coverage
+            )
+            total = words.plural(len(fields), "clause")
+            yield from self.layout.wrapped(f"tested {tested} of {total} on fields: {listed}", "    ")
 
     def _verdict(self, judged: Judged) -> Iterator[str]:
-        answer, number = self.report.of(judged), self.report.number(judged)
-        word = answer.word
+        word, number = self.report.of(judged).word, self.report.number(judged)
         what = f"verdict: {word}" + (f", {words.plural(number, 'violation')}" if number else "")
         found = [
             {deviation.profile for deviation in finding.first[0].resembles}
@@ -251,11 +240,9 @@ def noted(judged: Judged, note: str) -> str:
     count = judged.notes[note]
     singular = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", note, count=1)
     counted = f"{count:,} {singular if count == 1 else note}"
-    places = [f"{'' if line.file == judged.name else f'{line.file}:'}{line.number}" for line in judged.foreign]
-    if note != FOREIGN or not places:
-        return counted
+    places = [words.place(line, judged.name).removeprefix(":") for line in judged.foreign]
     rest = " and others" if count > len(places) else ""
-    return f"{counted} ({visible(', '.join(places))}{rest})"
+    return f"{counted} ({visible(', '.join(places))}{rest})" if note == FOREIGN and places else counted
 
 
 STATES: Final = 6  # maximum number of states to list by name
@@ -282,7 +269,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
         inline = sum(len(values) for _, values in lines) == 1 and not last
         yield from layout.wrapped(f"{what} — {lines.pop()[1][0]}" if inline else what)
         for label, values in lines:
-            yield from (line for value in values for line in layout.row("" if value is not values[0] else label, value))
+            yield from layout.rows(*((label if value is values[0] else "", value) for value in values))
         for violation in step.violations:
             word = report.word(single(violation))
             yield from layout.wrapped(f"{word}: {words.short(words.what(violation))}", "    ", marked=word)
@@ -292,35 +279,27 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
             clauses |= {use.clause: None for one in each.derivations for use in one.uses}
             clauses |= {one.clause: None for one in each.ruled_out if reasons}
     yield from ["  clauses"] * any(clauses)
-    yield from (line for text in clause_texts(clauses) for line in layout.wrapped(text, "    "))
+    yield from layout.notes(*clause_texts(clauses), first="    ")
 
 
 def clause_texts(clauses: Iterable[Clause | None]) -> list[str]:
-    return [f"{each.name} ({each.level}): {each.says} [{each.source}] {each.link}" for each in clauses if each]
+    return [f"{words.clause(each)} [{each.source}] {each.link}" for each in clauses if each]
 
 
 def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, list[str]]]:
     for each in found:
         if each is not found[-1]:
             yield "assumed", [f"{each.event} may have happened unobserved before this"]
-        why = {one.state: _chain(one.uses) for one in each.derivations} if each.legal else {}
-        yield (
-            "after",
-            _reason_texts(
-                (why.get(state, "" if each.legal else ", to judge what follows"), state) for state in each.after
-            ),
-        )
+        why = {one.state: _uses_text(one.uses) for one in each.derivations} if each.legal else {}
+        otherwise = "" if each.legal else ", to judge what follows"
+        yield "after", _reason_texts((why.get(state, otherwise), state) for state in each.after)
         if each.ruled_out:
-            yield (
-                "ruled out",
-                _reason_texts((_reason(one, each) if reasons else "", one.state) for one in each.ruled_out),
-            )
+            excluded = ((_reason(one, each) if reasons else "", one.state) for one in each.ruled_out)
+            yield "ruled out", _reason_texts(excluded)
         for names in each.needed:
             named = words.either(name.removeprefix(ASSUMED) for name in names)
-            yield (
-                "assumed" if names[0].startswith(ASSUMED) else "tolerated",
-                [f"only {named} explains this observation"],
-            )
+            label = "assumed" if names[0].startswith(ASSUMED) else "tolerated"
+            yield label, [f"only {named} explains this observation"]
         if each.note:
             yield "note", [each.note]
 
@@ -339,13 +318,12 @@ def _reason(exclusion: RuledOut, found: Provenance) -> str:
         Cause.REPLY: f"{found.event} would reply {what}",
         Cause.OUTPUT: f"would emit {what}",
     }
-    return f": {would.get(exclusion.cause, f'would show {what}')}" + (
-        f" [{exclusion.clause.name}]" if exclusion.clause else ""
-    )
+    clause = f" [{exclusion.clause.name}]" if exclusion.clause else ""
+    return f": {would.get(exclusion.cause, f'would show {what}')}{clause}"
 
 
-def _chain(uses: Iterable[UsedCell]) -> str:
-    runs = [f"{_IF[known]}{', then '.join(map(used, those))}" for known, those in groupby(uses, lambda use: use.known)]
+def _uses_text(uses: Iterable[UsedCell]) -> str:
+    runs = (f"{_IF[known]}{', then '.join(map(used, those))}" for known, those in groupby(uses, lambda use: use.known))
     return ", then".join(runs) or " as before"
 
 

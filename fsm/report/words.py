@@ -1,12 +1,14 @@
 """Describe findings in words that all formats share."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypeVar, assert_never
+from typing import Final, TypeVar
 
 from fsm.errors import plural as plural  # noqa: PLC0414  (other modules of this package import it from here)
-from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
+from fsm.machine import Clause
+from fsm.machine.findings import Assumed, Cause, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
 from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
 from fsm.trace import Line, Observation
@@ -38,6 +40,17 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return groups
 
 
+def nested(cells: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Return the counts of (event, state) pairs by event and then by state."""
+    rows = grouped((event, (state, count)) for (event, state), count in cells.items())
+    return {event: dict(row) for event, row in rows.items()}
+
+
+def exercised(counts: Collection[int]) -> str:
+    met = sum(1 for count in counts if count)
+    return f"exercised {met:,} of {plural(len(counts), '(event, state) pair')}"
+
+
 def file(name: str) -> str:
     """Return the name of a file for display.
 
@@ -45,6 +58,10 @@ def file(name: str) -> str:
     'standard input'
     """
     return "standard input" if name == "-" else name
+
+
+def clause(clause: Clause) -> str:
+    return f"{clause.name} ({clause.level}): {clause.says}"
 
 
 def place(line: Line, file: str) -> str:
@@ -79,33 +96,22 @@ def moment(at: int | str | None) -> str:
 
 
 def what(violation: Violation) -> str:
-    seen = violation.observation
-    match violation.cause:
-        case Cause.REPLY:
-            met = f" in state {seen.met}" if seen.met else ""
-            return f"{seen.event} replied {seen.reply}{met}"
-        case Cause.STATE:
-            after = f" after {seen.event}" if seen.event else ""
-            if violation.illegal == seen.met != seen.shows:
-                return f"{seen.event} met {seen.met}"
-            return f"{seen.shows} was shown{after}"
-        case Cause.EVENT:
-            showing = f", showing {seen.shows}" if seen.shows else ""
-            return f"{seen.detail or f'{seen.event} happened'}{showing}"
-        case Cause.OUTPUT:
-            after = f" after {seen.event}" if seen.event else ""
-            return f"{violation.illegal or seen.output or 'nothing'} was emitted{after}"
-        case Cause.FIELDS:
-            return f"{seen.shows or seen.met} was shown with {violation.found}"
-        case Cause.PROPERTY:
-            return f"{violation.illegal} breaks the property {violation.clause.name}"
-        case Cause.TIME:
-            limit = violation.limit
-            return f"{violation.illegal} was not left in time" + (
-                f": {limit.within} s after {limit.event}" if limit else ""
-            )
-        case _:
-            assert_never(violation.cause)
+    seen, limit = violation.observation, violation.limit
+    after = f" after {seen.event}" if seen.event else ""
+    met = f" in state {seen.met}" if seen.met else ""
+    showing = f", showing {seen.shows}" if seen.shows else ""
+    shown = violation.illegal != seen.met or seen.met == seen.shows
+    texts = {
+        Cause.REPLY: f"{seen.event} replied {seen.reply}{met}",
+        Cause.STATE: f"{seen.shows} was shown{after}" if shown else f"{seen.event} met {seen.met}",
+        Cause.EVENT: f"{seen.detail or f'{seen.event} happened'}{showing}",
+        Cause.OUTPUT: f"{violation.illegal or seen.output or 'nothing'} was emitted{after}",
+        Cause.FIELDS: f"{seen.shows or seen.met} was shown with {violation.found}",
+        Cause.PROPERTY: f"{violation.illegal} breaks the property {violation.clause.name}",
+        Cause.TIME: f"{violation.illegal} was not left in time"
+        + (f": {limit.within} s after {limit.event}" if limit else ""),
+    }
+    return texts[violation.cause]
 
 
 def seen(observation: Observation) -> str:
@@ -134,10 +140,7 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states that were possible before the observation.
-
-    If a time limit was exceeded, its start is added. The result is empty for fields and properties.
-    """
+    """Return the states that were possible before the observation, or nothing for fields and properties."""
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     since = f", since {moment(violation.limit.at)}" if violation.limit else ""
@@ -164,26 +167,6 @@ def reply(name: str) -> str:
     return "any error" if name == "error" else name or "nothing"
 
 
-def _edit(edit: Edit, violation: Violation) -> str:
-    match edit.repair:
-        case Repair.REPLY:
-            return f"the reply is {either(reply(name) for name in _replacements(edit.repair, violation))}"
-        case Repair.REPEATED:
-            return "it is dropped: it repeats what came before"
-        case Repair.SWAPPED:
-            return f"it comes after the {edit.instead} that follows"
-        case Repair.MISSING:
-            return f"{either(_replacements(edit.repair, violation))} comes before it"
-        case Repair.EXTRA:
-            return "it is dropped"
-        case _:
-            assert_never(edit.repair)
-
-
-def _replacements(repair: Repair, violation: Violation) -> list[str]:
-    return [edit.instead for edit in violation.edits if edit.repair is repair]
-
-
 def stretch(violation: Violation) -> str:
     found = violation.stretch
     if found is None or not found.operations:
@@ -205,21 +188,26 @@ def edits(violation: Violation) -> str:
 
     The result is empty if no edit was looked for, or if the edit only replaces the reply with a legal one.
     """
-    if violation.edits:
-        edit = _edit(violation.edits[0], violation)
-        return "" if edit == f"the reply is {allowed(violation)}" else edit
-    trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
-    return "more than one edit is made" if trace else ""
+    if not violation.edits:
+        trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
+        return "more than one edit is made" if trace else ""
+    first = violation.edits[0]
+    instead = [edit.instead for edit in violation.edits if edit.repair is first.repair]
+    replies = either(map(reply, instead))
+    texts = {
+        Repair.REPLY: f"the reply is {replies}" if replies != allowed(violation) else "",
+        Repair.REPEATED: "it is dropped: it repeats what came before",
+        Repair.SWAPPED: f"it comes after the {first.instead} that follows",
+        Repair.MISSING: f"{either(instead)} comes before it",
+        Repair.EXTRA: "it is dropped",
+    }
+    return texts[first.repair]
 
 
 def reasons(violation: Violation) -> list[str]:
-    found = {
-        "in state": before(violation),
-        "expected": allowed(violation),
-        "legal if": edits(violation),
-        "lines": places(violation),
-    }
-    return [f"{label}: {text}" for label, text in found.items() if text]
+    texts = (before(violation), allowed(violation), edits(violation), places(violation))
+    labelled = zip(("in state", "expected", "legal if", "lines"), texts, strict=True)
+    return [f"{label}: {text}" for label, text in labelled if text]
 
 
 def places(violation: Violation) -> str:
@@ -277,11 +265,10 @@ def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: M
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']
     """
-    counts = dict.fromkeys(("violation", "surprise", "tolerated deviation"), 0)
+    counts = Counter(dict.fromkeys(("violation", "surprise", "tolerated deviation"), 0))
     for severity, count in found:
         counts[severity] += count
-    parts = [plural(count, word) for word, count in counts.items() if count]
-    parts += [plural(count, word) for word, count in size.items()]
+    parts = [plural(count, word) for word, count in (*(+counts).items(), *size.items())]
     return parts + [f"{name} ({count:,})" for name, count in notes.items()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,7 +29,10 @@ def test_states_rate_and_memory_are_shown(often: float, lines: int, monkeypatch:
     file = Terminal()
     monkeypatch.setattr(sys, "stderr", file)
 
-    shown = CommandProgress("checking", 2, clock=lambda: next(seconds), memory=lambda: 512 << 20)
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(output, "resident", lambda: 512 << 20)
+
+    shown = CommandProgress("checking", 2)
     with shown.bar:
         shown.searched(Explored(0, 0, 0))
         shown.searched(Explored(1_000_000, 7, 9))

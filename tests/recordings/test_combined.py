@@ -16,8 +16,8 @@ from fsm.errors import InputError
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.report import Report
-from fsm.report.case_formats import github
 from fsm.report.cases import cases as as_cases
+from fsm.report.cases import github
 from fsm.report.text import text
 from fsm.verdict import Holds
 

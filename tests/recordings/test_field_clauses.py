@@ -13,8 +13,8 @@ from fsm.language.library import load
 from fsm.machine.findings import Cause
 from fsm.monitor import Monitor
 from fsm.report import Report
-from fsm.report.case_formats import github, junit, sarif
 from fsm.report.cases import cases as as_cases
+from fsm.report.cases import github, junit, sarif
 from fsm.report.json_report import json as json_report
 from fsm.report.text import text
 from fsm.trace import Observation

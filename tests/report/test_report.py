@@ -38,8 +38,8 @@ from fsm.machine.findings import (
 )
 from fsm.monitor.judgement import Judged, judge
 from fsm.report import ExitCode, Report, words
-from fsm.report.case_formats import github, junit, sarif
 from fsm.report.cases import cases as as_cases
+from fsm.report.cases import github, junit, sarif
 from fsm.report.json_report import json as as_json
 from fsm.report.layout import Layout
 from fsm.report.text import text

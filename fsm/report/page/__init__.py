@@ -1,7 +1,4 @@
-"""Show a model or a recording as a self-contained HTML page.
-
-All possible steps are computed here. The script of the page only looks them up.
-"""
+"""A model or a recording as a self-contained HTML page. Its script only looks up the steps that are computed here."""
 
 import base64
 import hashlib
@@ -12,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import islice, pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fsm.diagrams.draw import sequence_svg
 from fsm.diagrams.draw.sequence import breaks_at, chart
@@ -35,53 +32,39 @@ from fsm.report.text import noted, rows
 from fsm.trace import Line, seen_at
 
 
-def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    shown = machine_data(machine, profile=profile)
-    shown["properties"] = property_data(examined)
-    title = f"{machine.name}: {machine.title}"
-    return document(
-        title,
-        {"title": title, **picked(machine, "about", "source"), "profile": shown["profile"], "machines": [shown]},
-    )
-
-
-def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    machines = {part.machine.name: part.machine for part in system.parts.values()}
-    title = f"{system.name}: {system.title}"
-    return document(
-        title,
-        {
-            "title": title,
-            **picked(system, "about", "source"),
+def model_page(model: Machine | System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
+    title = f"{model.name}: {model.title}"
+    properties = property_data(examined)
+    shown: dict[str, Json]
+    if isinstance(model, System):
+        machines = {part.machine.name: part.machine for part in model.parts.values()}
+        shown = {
             "profile": profile or "",
-            "machines": [machine_data(machine, profile=profile, only=system.profiles) for machine in machines.values()],
-            "system": system_data(system, profile),
-            "properties": property_data(examined),
-        },
-    )
+            "machines": [machine_data(each, profile=profile, only=model.profiles) for each in machines.values()],
+            "system": system_data(model, profile),
+            "properties": properties,
+        }
+    else:
+        machine = {**machine_data(model, profile=profile), "properties": properties}
+        shown = {"profile": machine["profile"], "machines": [machine]}
+    return document(title, {"title": title, **picked(model, "about", "source"), **shown})
 
 
 def html(report: Report) -> str:
-    """Return the page, with the history of the entities in *report*.
-
-    Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
-    """
-    machines: dict[str, dict[str, Json]] = {}
-    for _, judgement in report.judgements():
-        machine = judgement.machine
-        if machine.name not in machines:
-            also = [each.machine.profile for _, each in report.judgements() if each.machine.name == machine.name]
-            machines[machine.name] = machine_data(without_profile(machine), also=also)
-            machines[machine.name]["properties"] = watched_data(judgement.properties)
+    """Return the page. Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed."""
+    machines: dict[str, Json] = {}
+    judgements = words.grouped((judgement.machine.name, judgement) for _, judgement in report.judgements())
+    for name, (first, *others) in judgements.items():
+        also = [each.machine.profile for each in (first, *others)]
+        shown = machine_data(without_profile(first.machine), also=also)
+        machines[name] = {**shown, "properties": watched_data(first.properties)}
     verdict = report.total().word
     names = ", ".join(words.file(recording.name) for recording in report.judged)
     return document(
         f"{names}: {verdict}",
         {
             "title": names,
-            "about": "",
-            "source": "",
-            "profile": "",
+            **dict.fromkeys(("about", "source", "profile"), ""),
             "failOn": report.fail_on,
             "verdict": verdict,
             "problems": [str(problem) for problem in report.problems],
@@ -98,27 +81,25 @@ def document(title: str, data: Json) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     allowed = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     unseen = "This page needs JavaScript. Its scripts are part of the page, and nothing else is loaded."
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{allowed}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{escape(visible(title))}</title>",
-            f"<style>\n{style}</style>",
-            "</head>",
-            "<body>",
-            f'<main id="page"><noscript>{unseen}</noscript></main>',
-            f'<script type="application/json" id="data">{embedded(data)}</script>',
-            f"<script>{script}</script>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    return f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{allowed}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(visible(title))}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main id="page"><noscript>{unseen}</noscript></main>
+<script type="application/json" id="data">{embedded(data)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
 
 
 def embedded(data: Json) -> str:
@@ -134,44 +115,32 @@ _STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)  # the style eleme
 WITNESSES: Final = 2  # maximum number of example runs per property
 
 
-class _Shown(NamedTuple):
-    run: Run
-    broken: str
-
-
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
-    runs: dict[_Shown, int] = {}
-    found: dict[str, dict[str, Json]] = {}
+    runs: dict[tuple[Run, str], int] = {}  # each run with the property that it breaks, and its number
     verdicts: dict[str, dict[str, Json]] = {}
     for examination in examined:
         for checked in examination.checked:
-            found.setdefault(checked.of.name, clause_data(checked.of.clause))
             verdicts.setdefault(checked.of.name, {})[examination.profile or ""] = _verdict(checked, runs)
-    stated = {checked.of.name: checked.of for each in examined for checked in each.checked}
-    shown = [_run(run.run, examined[0].machine, stated.get(run.broken)) for run in runs]
+    stated = {checked.of.name: checked.of for each in reversed(examined) for checked in each.checked}
+    shown = [_run(run, examined[0].machine, stated.get(broken)) for run, broken in runs]
     style = next((_STYLE.findall(each["chart"])[0] for each in shown), "")
     return {
-        "list": [{**each, "verdicts": verdicts[name]} for name, each in found.items()],
+        "list": [{**clause_data(stated[name].clause), "verdicts": each} for name, each in verdicts.items()],
         "runs": [{**each, "chart": _STYLE.sub("", each["chart"])} for each in shown],
         "style": style,
     }
 
 
-def _verdict(checked: Checked, runs: dict[_Shown, int]) -> Json:
+def _verdict(checked: Checked, runs: dict[tuple[Run, str], int]) -> Json:
     known = picked(checked.expected, known="about", link="link") if checked.expected else {"known": "", "link": ""}
-    broken = checked.of.name if isinstance(checked.verdict, evidence.Refuted) else ""
-    shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown_runs(checked))
-    return {"status": status(checked).word, "why": reason(checked), **known, "runs": [*shown]}
-
-
-def _shown_runs(checked: Checked) -> Iterable[Run]:
+    broken, shown = "", list[Run]()
     match checked.verdict:
         case evidence.Refuted() as refuted:
-            return [refuted.run] if refuted.run else []
+            broken, shown = checked.of.name, [refuted.run] if refuted.run else []
         case evidence.Proved(witnesses=witnesses):
-            return islice(witnesses, WITNESSES)
-        case _:
-            return []
+            shown = [*islice(witnesses, WITNESSES)]
+    numbers: list[Json] = [runs.setdefault((run, broken), len(runs)) for run in shown]
+    return {"status": status(checked).word, "why": reason(checked), **known, "runs": numbers}
 
 
 def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, Any]:
@@ -200,16 +169,10 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
 
 
 def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
-    return {
-        "list": [
-            {
-                **clause_data(each.clause),
-                "verdicts": {"": {"status": each.status, "why": each.why, "known": "", "link": "", "runs": []}},
-            }
-            for each in watched
-        ],
-        "runs": [],
-    }
+    unknown: dict[str, Json] = {"known": "", "link": "", "runs": []}
+    verdicts = ({"status": each.status, "why": each.why, **unknown} for each in watched)
+    listed = zip(watched, verdicts, strict=True)
+    return {"list": [{**clause_data(each.clause), "verdicts": {"": verdict}} for each, verdict in listed], "runs": []}
 
 
 STEPS: Final = 200  # maximum number of observations per entity
@@ -266,15 +229,15 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
             for deviated in judgement.tolerated
         ],
         "assumed": [visible(words.assumed(event)) for event in judgement.assumed],
-        "coverage": {row: {state: count for (name, state), count in cells.items() if name == row} for row, _ in cells},
+        "coverage": {event: {**row} for event, row in words.nested(cells).items()},
     }
 
 
 def _chart(judged: Judged, finding: Finding) -> str:
     first = finding.first[0]
+    place, of = Line(first.file, first.line), (first.machine, first.observation.entity)
     for story in judged.stories:
-        if story.machine.name == first.machine and story.entity == first.observation.entity:
-            place = Line(first.file, first.line)
+        if (story.machine.name, story.entity) == of:
             for number, step in enumerate(story.steps):
                 if step.violations and step.place == place:
                     return sequence_svg.svg(violation_chart(story, number, judged.form)).decode()
@@ -324,8 +287,8 @@ def _story(report: Report, judged: Judged, story: Story, known: dict[object, Pro
         "steps": [
             {
                 **_step(report, judged, number, story.steps[number], story.machine, known),
-                **_cell_counts("met", story.steps[number : number + 1], len(story.machine.states)),
-                **_cell_counts("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
+                **_cell_counts("met", story.steps[number : number + 1], story.machine),
+                **_cell_counts("meanwhile", story.steps[before + 1 : number], story.machine),
             }
             for before, number in pairwise((-1, *kept))
         ],
@@ -338,19 +301,18 @@ def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return
-    broken = (number for number, each in enumerate(steps) if each.violations)
     wanted = dict.fromkeys(range(AROUND))
-    for number in broken:
+    for number in (number for number, each in enumerate(steps) if each.violations):
         wanted |= dict.fromkeys(range(max(0, number - AROUND), min(len(steps), number + AROUND + 1)))
         if len(wanted) >= STEPS:
             break
-    rest = STEPS - len(wanted)
-    wanted |= dict.fromkeys(range(len(steps) - max(AROUND, rest), len(steps)))
+    wanted |= dict.fromkeys(range(len(steps) - max(AROUND, STEPS - len(wanted)), len(steps)))
     yield from sorted(wanted)
 
 
-def _cell_counts(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
-    met = Counter(row * states + state for step in steps for each in step.followed for row, state in each.step.cells)
+def _cell_counts(name: str, steps: Iterable[Step], machine: Machine) -> dict[str, Json]:
+    size = len(machine.states)
+    met = Counter(row * size + state for step in steps for each in step.followed for row, state in each.step.cells)
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 
 

@@ -2,19 +2,20 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from heapq import heappop, heappush
-from itertools import count
-from typing import Final, NamedTuple
+from itertools import chain, count, repeat
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.diagrams.draw.dot import FONT, svg
-from fsm.diagrams.draw.picture import Picture, picture
-from fsm.machine import Cell, Clause, Event, Machine, Moves, Outcome, Override, Profile
+from fsm.diagrams.draw.picture import picture
+from fsm.machine import Clause, Event, Machine, Moves, Outcome, Override, Profile
 from fsm.machine.calls import BEGUN, ENDED, FREE, CallInstant, Rules
 from fsm.machine.conditions import All, At, Condition, Not, Some
-from fsm.machine.product import JointPath, SystemTable
+from fsm.machine.product import SystemTable
 from fsm.machine.product.system import JointMove, System
-from fsm.machine.table import UNSPECIFIED, Table, tabulate
+from fsm.machine.table import UNSPECIFIED, tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
 
@@ -28,28 +29,26 @@ class Choice(NamedTuple):
     call: str  # begins, on, ends or unspecified; interrupts: ends all calls; empty: takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
-        way = self.instant.way
+        way, deviation = self.instant.way, self.instant.way and self.instant.way.deviation
         found: dict[str, Json] = {
-            "key": self.key,
-            "to": self.instant.to,
             "call": self.call,
             "reply": [*way.reply] if way else [],
             "emits": [*self.instant.emits],
             "within": way.within if way else 0,
             "about": outcome.about if outcome else "",
-            "deviation": way.deviation.name if way and way.deviation else "",
+            "deviation": deviation.name if deviation else "",
         }
-        return {name: value for name, value in found.items() if name in {"key", "to"} or value}
+        return {"key": self.key, "to": self.instant.to, **{name: value for name, value in found.items() if value}}
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
-    known: dict[str, int] = {}
+    known: Counter[str] = Counter()
     for instant in instants:
         name = instant.way.name if instant.way else f"{UNSPECIFIED}-{table.states[instant.to]}"
-        known[name] = known.get(name, 0) + 1
+        known[name] += 1
         key = name if known[name] == 1 else f"{name}.{known[name]}"
         yield Choice(key, instant, _call(rules, instant, row, ends=ends))
 
@@ -64,37 +63,29 @@ def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
     return "ends" if ends else ""
 
 
-def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
-    return cell.outcomes[way] if isinstance(cell, Moves) and way < len(cell.outcomes) else None
-
-
-class _Place(NamedTuple):
-    """A state, and the rows of the calls in progress in sorted order."""
-
-    state: int
-    calls: tuple[int, ...]
+# A state, and the rows of the calls in progress in sorted order.
+_Place: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """Return a short walk to each reachable state. The form of a step is ``ROW/KEY``.
+    """Return a short walk to each reachable state, with steps of the form ``ROW/KEY``. None of them is unspecified.
 
-    Walks have no unspecified steps. They avoid steps that are hidden or interrupt everything, unless the alternative
-    is much longer.
+    Walks avoid steps that are hidden or interrupt everything, unless the alternative is much longer.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
     seen: set[_Place] = set()
     order = count()  # breaks ties in order of insertion
-    going: list[tuple[int, int, _Place, tuple[str, ...]]] = [(0, next(order), _Place(table.initial, ()), ())]
+    going: list[tuple[int, int, _Place, tuple[str, ...]]] = [(0, next(order), (table.initial, ()), ())]
     while going:
         cost, _, at, steps = heappop(going)
         if at in seen:
             continue
         seen.add(at)
-        shortest.setdefault(at.state, steps)
+        shortest.setdefault(at[0], steps)
         for row, each in _next(rules, at):
             to = _place_after(at, row, each)
-            if to not in seen and len(to.calls) <= AT_ONCE:
+            if to not in seen and len(to[1]) <= AT_ONCE:
                 event = table.rows[row].event
                 more = UNUSUAL if event.interrupts or event.kind == "hidden" else 1
                 heappush(going, (cost + more, next(order), to, (*steps, f"{table.rows[row].name}/{each.key}")))
@@ -102,17 +93,15 @@ def walks(rules: Rules) -> Mapping[str, Json]:
 
 
 def _next(rules: Rules, at: _Place) -> Iterator[tuple[int, Choice]]:
-    table = rules.table
-    own = [row.index for row in table.rows if not row.ends]
-    own.sort(key=lambda row: table.rows[row].event.kind != "call")
-    for row in (*(row + 1 for row in dict.fromkeys(at.calls)), *own):
-        for choice in choices(rules, at.state, row):
-            if choice.instant.way is not None:
-                yield row, choice
+    state, calls = at
+    own = [row for row in rules.table.rows if not row.ends]
+    own.sort(key=lambda row: row.event.kind != "call")
+    for row in (*(row + 1 for row in dict.fromkeys(calls)), *(row.index for row in own)):
+        yield from ((row, choice) for choice in choices(rules, state, row) if choice.instant.way is not None)
 
 
 def _place_after(at: _Place, row: int, taken: Choice) -> _Place:
-    calls = [*at.calls]
+    calls = [*at[1]]
     match taken.call:
         case "begins":
             calls = sorted([*calls, row])
@@ -120,20 +109,22 @@ def _place_after(at: _Place, row: int, taken: Choice) -> _Place:
             calls.remove(row - 1)
         case "interrupts":
             calls = []
-    return _Place(taken.instant.to, tuple(calls))
+    return taken.instant.to, tuple(calls)
 
 
-def cell_data(table: Table, rules: Rules) -> list[Json]:
+def cell_data(rules: Rules) -> list[Json]:
+    table = rules.table
     found: list[Json] = []
     for row in table.rows:
         for state in range(len(table.states)):
             cell = table.cell(state, row.index)
-            ways = [each.data(outcome_of(cell, number)) for number, each in enumerate(choices(rules, state, row.index))]
+            outcomes = chain(cell.outcomes if isinstance(cell, Moves) else (), repeat(None))
+            ways = zip(choices(rules, state, row.index), outcomes, strict=False)
             found.append(
                 {
                     "is": type(cell).__name__.lower() if cell is not None else "",
                     "clause": cell.clause.name if cell is not None else "",
-                    "ways": ways,
+                    "ways": [each.data(outcome) for each, outcome in ways],
                 }
             )
     return found
@@ -146,18 +137,20 @@ _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 def machine_data(
     machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """Return the data of *machine* for the page. The page shows *profile* first.
+    """Return the data of *machine*, with *profile* first: all profiles or those in *only*, and those in *also*.
 
-    By default, all profiles are included. *only* selects some of them, and *also* adds more. Raise
-    :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
+    Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
     own_names = [each for each in machine.profiles if only is None or each in only]
     names = [*dict.fromkeys(("", *own_names, own or "", *also))]
-    pictures: dict[Picture, int] = {}
-    variants = [_Variant(machine.under(name or None), pictures) for name in names]
-    base = variants[0]
-    table = base.table
+    machines = {name: machine.under(name or None) for name in names}
+    rules = {name: Rules(tabulate(each)) for name, each in machines.items()}
+    cells = {name: cell_data(each) for name, each in rules.items()}
+    drawings = {name: picture(each) for name, each in machines.items()}
+    pictures = [*dict.fromkeys(drawings.values())]
+    svgs = (_REPEATED.sub("", svg(each).decode()) for each in pictures)
+    table = rules[""].table
     return {
         **picked(machine, "name", "title", "about", "source", "entity"),
         "initial": table.initial,
@@ -179,23 +172,25 @@ def machine_data(
         "clauses": dict(_clauses(machine)),
         "profile": own or "",
         "profiles": [
-            {"name": name, **_profile_data(machine.profiled(name) if name else None), **variant.data(base)}
-            for name, variant in zip(names, variants, strict=True)
+            {
+                "name": name,
+                **_profile_data(machine.profiled(name) if name else None),
+                **({"others": _changed(cells[name], cells[""])} if name else {"cells": cells[name]}),
+                "walks": dict(walks(rules[name])),
+                "picture": pictures.index(drawings[name]),
+            }
+            for name in names
         ],
-        "pictures": [
-            drawn[drawn.index("<svg") :] for drawn in (_REPEATED.sub("", svg(each).decode()) for each in pictures)
-        ],
+        "pictures": [drawn[drawn.index("<svg") :] for drawn in svgs],
     }
 
 
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
     profiles = machine.profiles.values()
-    deviations = (
-        *(each.deviation for profile in profiles for each in profile.overrides),
-        *(exemption.deviation for profile in profiles for exemption in profile.exemptions),
-    )
+    overrides = [override for profile in profiles for override in profile.overrides]
+    deviations = [each.deviation for each in overrides]
+    deviations += (exemption.deviation for profile in profiles for exemption in profile.exemptions)
     broken = (each.clause for each in deviations if each)
-    overrides = (override for profile in profiles for override in profile.overrides)
     rows: tuple[Event | Override, ...] = (*machine.events.values(), *overrides)
     used = (cell.clause for row in rows for cell in (*row.cells.values(), *row.ends.values()))
     for clause in (*machine.clauses.values(), *used, *broken):
@@ -209,36 +204,21 @@ def clause_data(clause: Clause) -> dict[str, Json]:
 def _profile_data(profile: Profile | None) -> dict[str, Json]:
     if profile is None:
         return {"about": "", "changes": []}
-    return {"about": profile.about, "changes": [_change(override) for override in profile.overrides]}
+    changes: list[Json] = [
+        {
+            **picked(override, "name", "event", "about", "since", "until"),
+            "states": [*dict.fromkeys((*override.cells, *override.ends))],
+            "clause": override.deviation.clause.name if override.deviation else "",
+            "link": override.deviation.link if override.deviation else "",
+        }
+        for override in profile.overrides
+    ]
+    return {"about": profile.about, "changes": changes}
 
 
-def _change(override: Override) -> Json:
-    return {
-        **picked(override, "name", "event", "about", "since", "until"),
-        "states": [*dict.fromkeys((*override.cells, *override.ends))],
-        **(
-            picked(override.deviation, clause="clause.name", link="link")
-            if override.deviation
-            else {"clause": "", "link": ""}
-        ),
-    }
-
-
-class _Variant:
-    def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
-        self.table = tabulate(machine)
-        rules = Rules(self.table)
-        self.cells = cell_data(self.table, rules)
-        self._walks = walks(rules)
-        drawn = picture(machine)
-        self._picture = pictures.setdefault(drawn, len(pictures))
-
-    def data(self, base: "_Variant") -> dict[str, Json]:
-        found: dict[str, Json] = {"cells": self.cells}
-        if self is not base:
-            pairs = enumerate(zip(self.cells, base.cells, strict=True))
-            found = {"others": {str(number): cell for number, (cell, before) in pairs if cell != before}}
-        return {**found, "walks": dict(self._walks), "picture": self._picture}
+def _changed(cells: list[Json], base: list[Json]) -> Json:
+    pairs = enumerate(zip(cells, base, strict=True))
+    return {str(number): cell for number, (cell, before) in pairs if cell != before}
 
 
 def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
@@ -248,23 +228,22 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
     variants = {name: _events(table, options) for name, table in tables.items()}
     base = variants[""]
     machines = [*dict.fromkeys(part.machine.name for part in system.parts.values())]
+    copies = [(copy.name, system.parts[copy.part]) for copy in system.copies]
     return {
         "name": system.name,
         "profiles": [*names],
         "copies": [
             {
-                "name": copy.name,
-                "machine": machines.index(system.parts[copy.part].machine.name),
-                "about": system.parts[copy.part].about,
-                "initial": [*system.parts[copy.part].machine.states].index(system.parts[copy.part].initial),
+                "name": name,
+                "machine": machines.index(part.machine.name),
+                "about": part.about,
+                "initial": [*part.machine.states].index(part.initial),
             }
-            for copy in system.copies
+            for name, part in copies
         ],
         "clauses": {clause.name: clause_data(clause) for clause in system.clauses.values()},
         "events": [
-            {
-                **picked(each, "name", "family", "kind", "rpc", "about", clause="clause.name"),
-            }
+            {**picked(each, "name", "family", "kind", "rpc", "about", clause="clause.name")}
             for each in system.events.values()
         ],
         "steps": {
@@ -279,29 +258,25 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
 
 
 def _states(table: SystemTable) -> Json:
-    by_part = {copy.part: table.table_of(copy.part) for copy in table.system.copies}
-    return [
-        [by_part[copy.part].bare(state) for state in range(len(by_part[copy.part].states))]
-        for copy in table.system.copies
-    ]
+    parts = (table.table_of(copy.part) for copy in table.system.copies)
+    return [[part.bare(state) for state in range(len(part.states))] for part in parts]
 
 
 def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
     return {
         row.joint.name: {
             "when": _condition(row.joint.when, table),
-            "ways": [_way_data(path, table, options) for path in row.paths],
+            "ways": [
+                {
+                    **picked(path.way, "name", "about"),
+                    "when": _condition(path.way.when, table),
+                    "reply": [*path.reply],
+                    "moves": [_move(move, table, options) for move in path.moves],
+                }
+                for path in row.paths
+            ],
         }
         for row in table.joint
-    }
-
-
-def _way_data(path: JointPath, table: SystemTable, options: dict[str, int]) -> Json:
-    return {
-        **picked(path.way, "name", "about"),
-        "when": _condition(path.way.when, table),
-        "reply": [*path.reply],
-        "moves": [_move(move, table, options) for move in path.moves],
     }
 
 
@@ -328,23 +303,16 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """Encode a *condition* about the states of copies as nested lists.
-
-    A simple condition becomes ``["at", copies, states, every]``.
-    """
+    """Encode *condition* as nested lists. A simple condition is ``["at", copies, states, every]``."""
     match condition:
         case None:
             return None
         case Not(of=inner):
             return ["not", _condition(inner, table)]
-        case All(of=parts):
-            return ["all", *(_condition(each, table) for each in parts)]
-        case Some(of=parts):
-            return ["some", *(_condition(each, table) for each in parts)]
+        case All(of=parts) | Some(of=parts):
+            return ["all" if isinstance(condition, All) else "some", *(_condition(each, table) for each in parts)]
         case At(part=part, copies=copies, states=states, every=every):
-            numbers: list[Json] = [
-                number for number, state in enumerate(table.table_of(part).states) if state in states
-            ]
-            return ["at", [*copies], numbers, every or len(copies) == 1]
+            numbers = (number for number, state in enumerate(table.table_of(part).states) if state in states)
+            return ["at", [*copies], [*numbers], every or len(copies) == 1]
         case _:
             raise TypeError(f"{condition} is not about the states of parts")
