@@ -105,12 +105,8 @@ def foreign_models() -> dict[str, Path]:
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
             if path.stem in found:
-                raise refused(
-                    str(path),
-                    "FSM221",
-                    f"the model has the same name as {found[path.stem]}",
-                    "uninstall one of the two packages",
-                )
+                what = f"the model has the same name as {found[path.stem]}"
+                raise refused(str(path), "FSM221", what, "uninstall one of the two packages")
             if path.stem not in {*names(), *systems()}:
                 found[path.stem] = path
     return found
@@ -165,9 +161,8 @@ def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
     files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
-        return (
-            f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' prints all names"
-        )
+        other = f"'{near}'? 'fsm list' prints all names"
+        return f"did you mean {files[near]}?" if near in files else f"did you mean {other}"
     return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
 
 
@@ -222,9 +217,8 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
     (3, 2)
     """
     path = Path(_path_of(fspath(name), "models/systems", systems(), "system"))
-    system = _read_and_build(
-        _composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_machine_of_part, path))
-    )
+    make = partial(build_system, find=partial(_machine_of_part, path))
+    system = _read_and_build(_composed, content(path), WrittenSystem, str(path), make)
     return counted(system, counts) if counts else system
 
 
@@ -239,14 +233,12 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
         if name not in system.parts:
             raise refused(path, "FSM701", f"unknown part '{name}'", nearest(name, system.parts, of="parts"))
         if not 1 <= count <= MOST_COUNTED:
-            raise refused(
-                path, "FSM703", f"{count} copies of '{name}' are not allowed", f"give a number from 1 to {MOST_COUNTED}"
-            )
+            what = f"{count} copies of '{name}' are not allowed"
+            raise refused(path, "FSM703", what, f"give a number from 1 to {MOST_COUNTED}")
     file = composition(system)
-    written = file.written.part
-    parts = {name: part.model_copy(update={"count": counts.get(name, part.count)}) for name, part in written.items()}
-    other = replace(file, written=file.written.model_copy(update={"part": parts}))
-    return build_system(other, partial(_machine_of_part, Path(file.path)))
+    changed = {name: file.written.part[name].model_copy(update={"count": count}) for name, count in counts.items()}
+    written = file.written.model_copy(update={"part": {**file.written.part, **changed}})
+    return build_system(replace(file, written=written), partial(_machine_of_part, Path(file.path)))
 
 
 def _machine_of_part(path: Path, machine: str) -> Machine:
@@ -257,17 +249,10 @@ def _machine_of_part(path: Path, machine: str) -> Machine:
 
 
 def _ordinary_file(path: Path) -> str:
-    """Return *path* as text.
-
-    Raise :class:`InputError` for a pipe or a device, because reading it could block forever.
-    """
+    """Return *path*, or raise :class:`InputError` for a pipe or a device, because reading it could block forever."""
     if lexists(path) and not is_file(path):
-        raise refused(
-            str(path),
-            "FSM001",
-            "this is not an ordinary file",
-            "give the path of a model file, or a name from 'fsm list'",
-        )
+        hint = "give the path of a model file, or a name from 'fsm list'"
+        raise refused(str(path), "FSM001", "this is not an ordinary file", hint)
     return str(path)
 
 
@@ -285,9 +270,7 @@ def specified() -> tuple[str, ...]:
 
 
 def specification(name: str) -> Specification[Machine]:
-    """Return the properties of a machine, as :func:`claims` does.
-
-    Raise :class:`InputError` for a system.
+    """Return the properties of a machine, as :func:`claims` does. Raise :class:`InputError` for a system.
 
     >>> specification("examples/models/door.toml").machine.name
     'door'
@@ -310,14 +293,10 @@ def claims(name: str) -> Specification[Machine | System]:
     if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
         return _specification_in(Path(name), None)
     described = load_any(name)
-    return _specification_in(_properties_beside(Path(described.path).absolute()), described)
-
-
-def _properties_beside(model: Path) -> Path:
-    folder = model.parent
-    if folder.name == "systems" and folder.parent.name == "models":
-        return folder.parent.parent / "properties" / "systems" / model.name
-    return folder.parent / "properties" / model.name
+    folder, file = Path(described.path).absolute().parent, Path(described.path).name
+    if folder.parts[-2:] == ("models", "systems"):
+        return _specification_in(folder.parents[1] / "properties" / "systems" / file, described)
+    return _specification_in(folder.parent / "properties" / file, described)
 
 
 def _specification_in(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
@@ -325,9 +304,8 @@ def _specification_in(path: Path, machine: Machine | System | None) -> Specifica
     if machine is not None and not data.strip():
         hint = f"write the properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "the model has no properties", hint)
-    return _read_and_build(
-        _stated, data, Stated, str(path), partial(specify, find=partial(_model_for, path, known=machine))
-    )
+    make = partial(specify, find=partial(_model_for, path, known=machine))
+    return _read_and_build(_stated, data, Stated, str(path), make)
 
 
 def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:

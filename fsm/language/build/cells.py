@@ -121,7 +121,7 @@ class Groups:
         self.problems.say("FSM106", what, hint, *mention.place)
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
-        line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
+        line, clauses = self.problems.line(*mention.place), mention.part.clauses
         match mention.group:
             case "moves" | "ends":
                 return self._moves(mention)
@@ -135,7 +135,7 @@ class Groups:
                 return lambda state: _PLAIN[group](clause=clauses[state], line=line)
 
     def _moves(self, mention: _Mention) -> Callable[[str], Moves]:
-        line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
+        line, clauses = self.problems.line(*mention.place), mention.part.clauses
         ways = self._outcomes(getattr(mention.part.written, mention.group)[mention.key], mention.place)
         return lambda state: Moves(
             outcomes=tuple(replace(way, to=state) if way.to == STAYS else way for way in ways),
@@ -306,7 +306,8 @@ class Events:
         )
 
     def _implied_clause(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
-        return implied(self.problems, self.problems.model.written.machine, name, about.about, of)
+        problems = self.problems.below("event", name)
+        return implied(problems, problems.model.written.machine, name, about.about, of)
 
     def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
         at = ("event", name)

@@ -1,7 +1,7 @@
 """Collect all errors of a file instead of stopping at the first one."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeAlias
 
@@ -16,10 +16,14 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors in the file ``model`` below the path ``at``, without duplicates."""
+    """Collects the errors in the file ``model`` below the path ``at``, without duplicates.
+
+    ``place`` maps a path to the one at which the file states it.
+    """
 
     model: File[F]
     at: Keys = ()
+    place: Callable[[Keys], Keys] = lambda keys: keys
     _found: dict[Problem, None] = field(default_factory=dict)
 
     def below(self, *at: str | int) -> Self:
@@ -29,17 +33,17 @@ class Problems(Generic[F]):
     def table(self) -> str:
         return f"[{'.'.join(map(str, self.at))}]"
 
+    def line(self, *at: str | int) -> int:
+        return self.model.lines.find(*self.place((*self.at, *at)))
+
     def say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.say_at(self.model.lines.find(*self.at, *at), code, what, hint)
+        self.say_at(self.line(*at), code, what, hint)
 
     def say_at(self, line: int, code: str, what: str, hint: str) -> None:
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Return whether *word* is ``None`` or in *names*, and add an error if it is not.
-
-        *what* is the start of the message, such as ``unknown state``.
-        """
+        """Return whether *word* is ``None`` or in *names*. If not, add an error, which begins with *what*."""
         if word is None or word in names:
             return True
         self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)
@@ -69,7 +73,8 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    given = citation(problems.below("event", name), written) if written.clause is None else None
+    """Return the clause of the event *name* if it names none. *problems* are those below the event."""
+    given = citation(problems, written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
 
@@ -81,13 +86,18 @@ def clauses_of(
         name: clause_of(problems.below("clause", name), name, clause, clause.says, clause.link)
         for name, clause in separate.items()
     }
+    named: list[tuple[Problems[F], str, WrittenRest | Happening]] = []
     for event, written in events.items():
+        here = problems.below("event", event)
         words = [word for word in ("says", "link") if word in written.model_fields_set]
-        if written.clause is None and words:
-            what = f"'clause' is missing from [event.{event}], which has '{words[0]}'"
-            problems.say("FSM011", what, "add clause = …, with the name of the clause", "event", event, words[0])
-    for at, name, other in _with_events(events):
-        here = problems.below(*at)
+        if written.clause is not None:
+            named.append((here, written.clause, written))
+        elif words:
+            what = f"'clause' is missing from {here.table}, which has '{words[0]}'"
+            here.say("FSM011", what, "add clause = …, with the name of the clause", words[0])
+        rests = written.clauses if isinstance(written, WrittenEvent) else {}
+        named += ((here.below("clauses", name), name, rest) for name, rest in rests.items())
+    for here, name, other in named:
         if other.says is None:
             if citation(here, other) or "link" in other.model_fields_set:
                 what = f"'says' is missing from {here.table}, which has the source of clause '{name}'"
@@ -104,17 +114,8 @@ def clauses_of(
 def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
     for name in clauses:
         if name not in used:
-            problems.say(
-                "FSM119", f"{what} refers to clause '{name}'", f"name the clause in {by}, or remove it", "clause", name
-            )
-
-
-def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, WrittenRest | Happening]]:
-    for event, written in events.items():
-        if written.clause is not None:
-            yield ("event", event), written.clause, written
-        for name, rest in written.clauses.items() if isinstance(written, WrittenEvent) else ():
-            yield ("event", event, "clauses", name), name, rest
+            hint = f"name the clause in {by}, or remove it"
+            problems.say("FSM119", f"{what} refers to clause '{name}'", hint, "clause", name)
 
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -152,9 +153,8 @@ def definitions(
     used = {*closure(set().union(*map(_words, texts)) & define.keys(), needs.__getitem__)}
     for name in define:
         if name not in used:
-            problems.say(
-                "FSM129", f"nothing uses the definition '{name}'", "use the definition, or remove it", "define", name
-            )
+            what = f"nothing uses the definition '{name}'"
+            problems.say("FSM129", what, "use the definition, or remove it", "define", name)
     return {
         name: value
         if isinstance(value, str)
