@@ -48,10 +48,7 @@ _ALLOWED: Final = sorted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` from the initial state that exercise a cell, and the ``needs`` of this path.
-
-    If no steps exercise the cell, ``steps`` is empty.
-    """
+    """The shortest ``steps`` from the initial state that exercise a cell, if there are any, and their ``needs``."""
 
     steps: tuple[Stimulus, ...]
     needs: tuple[Need, ...] = ()
@@ -62,10 +59,7 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair to the path that exercises it.
-
-    Pairs are in model order. The end of a call is the event ``…EVENT``.
-    """
+    """Map each (event, state) pair, in model order, to its path. The end of a call is the event ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -85,13 +79,13 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
                 needed = sorted(frozenset[Need]().union(*(needs(table, each, client) for each in path)))
                 steps = ClientPath(steps=tuple(each.step for each in path), needs=tuple(needed))
                 found = dict.fromkeys(edge.cells, steps) | found
-    paths: dict[tuple[str, str], ClientPath] = {}
-    for row, state in table.defined():
-        need = Need.NEVER if (row, state) in wanted else Need.CANNOT
-        paths[table.rows[row].name, table.states[state]] = found.get((row, state)) or ClientPath(
-            steps=(), needs=(need,)
+    never, cannot = (ClientPath(steps=(), needs=(need,)) for need in (Need.NEVER, Need.CANNOT))
+    return {
+        (table.rows[row].name, table.states[state]): found.get(
+            (row, state), never if (row, state) in wanted else cannot
         )
-    return paths
+        for row, state in table.defined()
+    }
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
@@ -102,7 +96,9 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
     elif event.kind == "hidden":
         found.add(Need.HIDDEN)
     elif event.kind != "call" and not event.rpc:
-        found |= set() if _ends(table, edge, client) else {Need.FAULT}
+        row, state = edge.cells[0]
+        if event.name != client.exits.get(table.machine.entity) or not isinstance(table.cell(state, row), Moves):
+            found.add(Need.FAULT)
     elif event.rpc and event.rpc == client.creates.get(table.machine.entity) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
@@ -116,11 +112,6 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
 def usual(ways: Sequence[Way]) -> Way | None:
     """Return the expected outcome of a call: the first outcome in model order that is not a deviation."""
     return next((way for way in ways if way.deviation is None), None)
-
-
-def _ends(table: Table, edge: Edge, client: DomainClient) -> bool:
-    row, state = edge.cells[0]
-    return edge.step.event == client.exits.get(table.machine.entity) and isinstance(table.cell(state, row), Moves)
 
 
 _ENTITY: Final = "it"

@@ -183,14 +183,15 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
     tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
+    whole = len(tour.left)
     here: Point | None = None
-    while (route := tour.route(here)) is not None:
-        advanced(tour.done)
-        edge = route.edges[0]
+    while route := tour.route(here):
+        advanced(whole - len(tour.left))
+        edge = route[0]
         try:
-            if route.anew:
+            if edge.source != here:
                 walk.restart()
-            for edge in route.edges:
+            for edge in route:
                 tour.took(edge)
                 if not walk.aim(edge):
                     tour.look()

@@ -114,18 +114,8 @@ MOST_FAILURES: Final = 3  # number of failures of one kind after which their eve
 _Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
 
 
-class Route(NamedTuple):
-    """The next edges to take.
-
-    They begin at the start of the plan if ``anew`` is true, and otherwise at the current point.
-    """
-
-    anew: bool
-    edges: tuple[Edge, ...]
-
-
 class FrugalTour:
-    """Finds routes that take all given edges with few costly events.
+    """Finds routes that take all given edges with few costly events. ``left`` holds the point and step of those left.
 
     At each point, one outcome of a costly event is enough if the other outcomes occur at other points. Edges that
     have failed, or for which *avoided* returns true, are not taken.
@@ -134,8 +124,8 @@ class FrugalTour:
     >>> from fsm.machine.table import tabulate
     >>> plan = Plan(tabulate(load("examples/models/washer.toml")), overlaps=False)
     >>> route = FrugalTour(plan, plan.edges, lambda event: event == "power-cut").route(plan.start)
-    >>> route.anew, len(route.edges)
-    (False, 10)
+    >>> len(route)
+    10
     """
 
     def __init__(
@@ -148,8 +138,7 @@ class FrugalTour:
         self.plan = plan
         targets = (edge.to for edge in plan.edges if edge.to is not None)
         self._points = tuple(dict.fromkeys([*(edge.source for edge in plan.edges), *targets]))
-        self._left = {(edge.source, edge.step) for edge in edges}
-        self._all = len(self._left)
+        self.left = {(edge.source, edge.step) for edge in edges}
         self._after_costly = False
         self._seen: set[Stimulus] = set()
         self._missed: dict[Stimulus, list[Point]] = {}
@@ -161,22 +150,18 @@ class FrugalTour:
         self._dear: _Edges = {}
         self.look()
 
-    @property
-    def done(self) -> int:
-        return self._all - len(self._left)
-
     def took(self, edge: Edge) -> None:
-        self._left.discard((edge.source, edge.step))
+        self.left.discard((edge.source, edge.step))
         self._after_costly = self._costly(edge.step.event)
         if not self._after_costly:
             return
         self._seen.add(edge.step)
         for other in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage):
             if other.step in self._seen:
-                self._left.discard((other.source, other.step))
+                self.left.discard((other.source, other.step))
             else:
                 self._missed.setdefault(other.step, []).append(other.source)
-        self._left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
+        self.left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
 
     def look(self) -> None:
         for point in self._points:
@@ -199,7 +184,8 @@ class FrugalTour:
             self._failed.add(edge.step.event)
         self.look()
 
-    def route(self, here: Point | None) -> Route | None:
+    def route(self, here: Point | None) -> tuple[Edge, ...]:
+        """Return the next edges to take, from the point *here* or from the start of the plan. There may be none."""
         starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
         cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
         for find in (
@@ -210,11 +196,11 @@ class FrugalTour:
         ):
             for start in starts:
                 if edges := find(start):
-                    return Route(start != here, edges)
-        return None
+                    return edges
+        return ()
 
     def _is_left(self, edge: Edge) -> bool:
-        return (edge.source, edge.step) in self._left
+        return (edge.source, edge.step) in self.left
 
     def _cheap_path(self, start: Point) -> tuple[Edge, ...]:
         return self._follow(start, self._untested_ahead([start]))
