@@ -80,12 +80,9 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
                 steps = ClientPath(steps=tuple(each.step for each in path), needs=tuple(needed))
                 found = dict.fromkeys(edge.cells, steps) | found
     never, cannot = (ClientPath(steps=(), needs=(need,)) for need in (Need.NEVER, Need.CANNOT))
-    return {
-        (table.rows[row].name, table.states[state]): found.get(
-            (row, state), never if (row, state) in wanted else cannot
-        )
-        for row, state in table.defined()
-    }
+    without = {pair: never if pair in wanted else cannot for pair in table.defined()}
+    paths = {**without, **found}
+    return {(table.rows[row].name, table.states[state]): path for (row, state), path in paths.items()}
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:

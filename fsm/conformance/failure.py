@@ -27,7 +27,7 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step of a test, its response, and the point before it. ``came`` is the step with the outcome that came instead."""
+    """A step of a test, its response, and the point before it. ``came`` has the actual outcome, if it is another."""
 
     step: Stimulus
     seen: Response | None

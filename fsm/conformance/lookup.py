@@ -103,10 +103,7 @@ class Simulated:
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Take the next stage of a call or event.
-
-        Return ``None`` if the model does not specify the step.
-        """
+        """Take the next stage of a call or event. Return ``None`` if the model does not specify it."""
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)
@@ -181,10 +178,14 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
             factory = named_object(name, rest)
         case "exec" if rest.strip():
             child: Callable[..., SUT] = import_module("fsm.conformance.exec.adapter").child
-            limits = {} if timeout is None else {"timeout": timeout}
-            factory = partial(child, rest, **limits)
+            factory = partial(child, rest) if timeout is None else partial(child, rest, timeout=timeout)
         case "model" if rest:
-            factory = partial(Simulated, _model(rest, profile, counts))
+            if is_system(rest):
+                system = load_system(rest, counts)
+                other = flatten(system.under(within(profile, system.profiles)))
+            else:
+                other = load(rest).partly_under(profile)
+            factory = partial(Simulated, other)
         case _ if scheme is not None:
             factory = scheme.factory(asked)
         case _:
@@ -235,13 +236,6 @@ def _call_within(method: Callable[..., object], timeout: float, *arguments: obje
     return found
 
 
-def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> Machine:
-    if is_system(name):
-        system = load_system(name, counts)
-        return flatten(system.under(within(profile, system.profiles)))
-    return load(name).partly_under(profile)
-
-
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     known = references()
     if machine.name not in known:
@@ -272,11 +266,8 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
             raise _refusal(name, f"the module or object has no {part}", hint)
         found = getattr(found, part)
     if not callable(found):
-        raise _refusal(
-            name,
-            "this is neither a function nor a class",
-            "name a function or class that returns the system under test",
-        )
+        hint = "name a function or class that returns the system under test"
+        raise _refusal(name, "this is neither a function nor a class", hint)
     factory: Callable[[], SUT] = found
     return factory
 

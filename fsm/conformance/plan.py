@@ -152,7 +152,7 @@ class Plan:
             if row.ends:
                 continue
             yield from self.alternatives(point, row.event.name, "do")
-            if self.overlaps and point.call == IDLE:
+            if self.overlaps and point.call == IDLE and row.index in self.table.end:
                 begun = self.alternatives(point, row.event.name, "begin")
                 yield from (edge for edge in begun if edge.to is not None and edge.to.call == row.index)
         if point.call != IDLE:

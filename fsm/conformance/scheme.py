@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeOption:
-    """An option of ``fsm test``, such as ``--queue``, for the systems under test of one scheme.
-
-    Its value is a string.
-    """
+    """An option of ``fsm test``, such as ``--queue``, for one scheme. Its value is a string."""
 
     name: str
     metavar: str = "TEXT"
@@ -32,7 +29,7 @@ class SchemeOption:
 
     @property
     def key(self) -> str:
-        """The key under which :attr:`SutRequest.options` holds the value of the option."""
+        """The key of the option in :attr:`SutRequest.options`."""
         return self.name.lstrip("-").replace("-", "_")
 
 

@@ -136,9 +136,7 @@ def replay(
         try:
             walk.reset()
             for step in steps:
-                before = len(walk.trace)
-                walk.take(step)
-                if len(walk.trace) == before and walk.point is not None:
+                if not walk.take(step) and walk.point is not None:
                     why = "this step cannot be taken here with these outcomes"
                     walk.cover.unsupported.setdefault((walk.point, step.event, step.stage), why)
             walk.finish()

@@ -154,7 +154,7 @@ class Tested:
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The exercised pairs whose outputs were never compared, if the machine has outputs and the SUT reports them."""
+        """The exercised pairs whose outputs were never compared, if there are outputs and the SUT reports them."""
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
@@ -192,7 +192,7 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The outcomes, except deviations, that never occurred although others of the cell did, as (row, state, name)."""
+        """Outcomes, except deviations, that never occurred although others of their cell did: (row, state, name)."""
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(

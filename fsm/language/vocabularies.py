@@ -320,9 +320,7 @@ class Vocabulary:
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have.
-
-        The result is empty if the author of the file chooses the names.
+        """Return the words that a table at *path* may have, unless the author of the file chooses the names.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -330,9 +328,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._schemas_at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values that are allowed at *path*.
-
-        The result is empty if the vocabulary does not list them.
+        """Return the values that are allowed at *path*, if the vocabulary lists them.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')

@@ -45,10 +45,7 @@ class _Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """Builds the cells of the event ``name``.
-
-    The event may be spread over several ``parts`` of the model.
-    """
+    """Builds the cells of the event ``name``, which may be spread over several ``parts`` of the model."""
 
     problems: Problems[Written]
     name: str
@@ -251,10 +248,9 @@ class Events:
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:
-                hint = (
-                    f"state what '{name}' does there with moves, ignores, refuses, cannot or silent ('*' is the rest)"
-                )
-                self.problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
+                what = f"event '{name}' has no cell for state '{state}'"
+                groups = "moves, ignores, refuses, cannot or silent ('*' is the rest)"
+                self.problems.say("FSM103", what, f"state what '{name}' does there with {groups}", *at)
                 cells[state] = Silent(clause=own)
         return Event(
             name=name,
@@ -272,11 +268,12 @@ class Events:
         others = self.problems.model.written.event
         if model is None:
             other = others.get(str(written.like))
-            what = f"event '{name}' is like '{written.like}', which is not an event"
-            if other is not None:
-                what = f"event '{name}' is like '{written.like}', which is like '{other.like}' itself"
-            able = [each for each, event in others.items() if event.like is None]
-            hint = nearest(str(written.like), able, of="events") if other is None else f'write like = "{other.like}"'
+            if other is None:
+                why = "not an event"
+                hint = nearest(str(written.like), [each for each in others if others[each].like is None], of="events")
+            else:
+                why, hint = f"like '{other.like}' itself", f'write like = "{other.like}"'
+            what = f"event '{name}' is like '{written.like}', which is {why}"
             self.problems.say("FSM127", what, hint, *at, "like")
             return self._event(name, written.model_copy(update={"kind": "hidden", "silent": [REST]}))
         for word in _OF_THE_OTHER:
@@ -336,11 +333,8 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
         for state, end in event.ends.items():
             if state not in met:
                 what = f"event '{event.name}' ends in '{state}', but is never in progress in that state"
-                why = (
-                    f"no event leads to it from {' or '.join(begun)}, where the call begins"
-                    if begun
-                    else "the call never begins"
-                )
+                led = f"no event leads to it from {' or '.join(begun)}, where the call begins"
+                why = led if begun else "the call never begins"
                 hint = f'{why}: add an outcome with begins = "{state}", or remove the end'
                 problems.say_at(end.line, "FSM111", what, hint)
         if stuck := endless(event):
@@ -351,16 +345,15 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 
 
 def endless(event: Event) -> list[str]:
-    ending: set[str] = set()
+    stuck = list(event.ends)
 
     def leaves(end: Moves) -> bool:
         # Another check reports calls that begin in a state without an end.
-        ways = end.outcomes
-        return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
+        return not end.outcomes or any(not way.begins or way.to not in stuck for way in end.outcomes)
 
-    while more := {state for state, end in event.ends.items() if state not in ending and leaves(end)}:
-        ending |= more
-    return [state for state in event.ends if state not in ending]
+    while any(leaves(event.ends[state]) for state in stuck):
+        stuck = [state for state in stuck if not leaves(event.ends[state])]
+    return stuck
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:

@@ -98,7 +98,7 @@ class JointEventBuilder:
             return
         problems.known("FSM108", "unknown clause", written.clause, self.system.clauses, "clause")
         own = implied(problems, problems.model.written.system, self.name, written.about, written)
-        ways = written.ways or {"done": WrittenWay(steps=written.steps)}
+        ways = written.ways or {"done": WrittenWay.model_validate({"steps": written.steps})}
         for copy in parts[written.of].copies if written.of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
