@@ -117,8 +117,7 @@ _ENTITY: Final = "it"
 class EvidentPaths:
     """Finds steps whose recording proves that they exercised a given cell of *machine*.
 
-    *seen* lists the signals that always appear in a recording if they happen; ``None`` means all signals. *unseen*
-    lists the signals that never appear in a recording.
+    *seen* lists the signals that always appear in a recording, or is ``None`` for all. *unseen* never appear.
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:

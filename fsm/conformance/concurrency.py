@@ -126,10 +126,7 @@ def concurrently(
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Run the programme of *race* again and count the races.
-
-    The profile must have been applied to *machine*.
-    """
+    """Count how often the programme of *race* races again. The profile must have been applied to *machine*."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(1 for _ in runs.races(runs.repeated([race.programme], AGAIN)))
@@ -159,10 +156,9 @@ def _events_in_any_state(machine: Machine, *, signals: bool) -> Iterator[str]:
 def _random_programmes(
     ways: Ways, events: Sequence[str], threads: int, lengths: range, chance: random.Random, *, after: bool = False
 ) -> Iterator[Programme]:
-    """Yield random programmes with 2 to *threads* threads, each with one of *lengths* as its number of events.
+    """Yield random programmes with 2 to *threads* threads, each of which has one of *lengths* as its number of events.
 
-    About half of the events have an effect in the state in which the threads start. If *after* is true, programmes
-    may end with another event.
+    About half of the events have an effect where the threads start. With *after*, programmes may end with an event.
     """
     while True:
         before = chance.choice(list(ways))

@@ -177,10 +177,7 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update the belief and the point after a legal step, which was an attempt to take *wanted*.
-
-        The edges in *fit* explain the response; the most likely one comes first.
-        """
+        """Update belief and point after a legal step. Edges in *fit* explain *seen*, the most likely first."""
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
             # The SUT promised this outcome. Rule out the configurations to which other outcomes lead.

@@ -210,10 +210,9 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*. After *timeout* seconds, raise :class:`BrokenError` in it.
+    """Call *method*. After *timeout* seconds, raise :class:`BrokenError` in it, if this is the main thread.
 
     If the method catches the exception, it is raised again every *timeout* seconds, and when the method returns.
-    Outside the main thread, there is no time limit.
     """
     if current_thread() is not main_thread():
         return method(*arguments)  # The search for races handles hanging threads itself.

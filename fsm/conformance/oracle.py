@@ -145,10 +145,9 @@ class Oracle:
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
-    """Return the oracle for *machine* under *profile*, or without a profile.
+    """Return the oracle for *machine* under *profile*. Calls are left in progress only if *overlaps* is true.
 
-    If *overlaps* is false, no call is left in progress. *sut* may limit the plan: outcomes that it never has are
-    skipped, and signals that it may send unprompted are expected.
+    *sut* may limit the plan: outcomes that it never has are skipped, and signals that it may send are expected.
     """
     table = tabulate(machine.under(profile))
     moves, plan = dynamics(table), Plan(table=table, overlaps=overlaps)

@@ -58,10 +58,7 @@ Try: TypeAlias = tuple[Programme, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The evidence of a race: the events that the SUT sent, and the contents of each file of the recording by suffix.
-
-    The events are timed by the monotonic clock.
-    """
+    """The events that the SUT sent, timed by the monotonic clock, and the contents of its files by suffix."""
 
     told: tuple[Operation, ...]
     files: Mapping[str, bytes]
@@ -131,10 +128,7 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The timing of tests on a remote SUT: threads wait up to ``delay`` seconds before each event.
-
-    The search for races may take ``seconds``, and so may the shrinking of a race.
-    """
+    """Threads on a remote SUT wait up to ``delay`` s. The search, and the shrinking of a race, last ``seconds``."""
 
     delay: float
     seconds: float
@@ -189,10 +183,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Return *repeats* runs of each programme.
-
-        The runs on a remote SUT are interleaved, so that each programme gets its share even if time runs out.
-        """
+        """Return *repeats* runs of each programme. Those on a remote SUT are interleaved, as time may run out."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))
@@ -225,10 +216,7 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that *race* does not recur when its events run one by one.
-
-        The events are tried in the order in which the calls began and in the order in which they returned.
-        """
+        """Check that *race* does not recur when its events run one by one, as they began and as they returned."""
         if race.witness is None or self.stuck or self.gone:
             return True
         concurrent = [operation for operation in race.history.operations if operation.thread]

@@ -56,10 +56,9 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*.
+    """Return a Hypothesis state machine that drives *sut*. Only the property of *watch* is judged, if it is given.
 
-    If *watch* is given, only its property is judged. ``failing(failure)`` returns the exception to raise for a
-    failure.
+    ``failing(failure)`` returns the exception to raise for a failure.
     """
     # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
@@ -136,8 +135,9 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
                     return found
         return None
 
-    best = found = shorter(_shortcuts(plan, failure, sparse=True), failure) or failure
+    best = shorter(_shortcuts(plan, failure, sparse=True), failure) or failure
     if best is not failure or _same_failure(walk, failure, failure.steps):
+        found: Failure | None = best
         while found is not None:
             best = found
             shortcuts = chain(_shortcuts(plan, best, sparse=True), _shortcuts(plan, best))

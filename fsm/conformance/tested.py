@@ -68,10 +68,7 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The verdict that a SUT does not conform.
-
-    ``failures`` has one failure for each cause. It may be empty if there is a ``race``.
-    """
+    """The SUT does not conform. There is a failure for each cause, and there may be none if there is a ``race``."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -165,10 +162,7 @@ class Tested:
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """The pairs that the tests did not exercise, grouped by obstacle.
-
-        A pair counts as ambiguous if it was exercised only while the state was uncertain.
-        """
+        """Untested pairs by obstacle. A pair that was exercised only in an uncertain state counts as ambiguous."""
         found: dict[Obstacle, list[tuple[int, int]]] = {}
         for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)

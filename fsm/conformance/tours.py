@@ -34,10 +34,7 @@ class _Predecessor(NamedTuple):
 
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Short runs that distinguish the points of a plan.
-
-    Replies are always compared. States are compared if ``shown`` is true, and outputs if ``emitted`` is true.
-    """
+    """Short runs that distinguish points by replies, by states if ``shown``, and by outputs if ``emitted``."""
 
     oracle: Oracle
     shown: bool = True
@@ -174,10 +171,7 @@ class FrugalTour:
             self._dear[point] = tuple(edge for edge in edges if self._costly(edge.step.event))
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Avoid *edge*, which led to *failure*.
-
-        If this kind of failure has occurred several times, avoid the event of the edge at every point.
-        """
+        """Avoid *edge*, which led to *failure*, and its event everywhere once such failures occurred often."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= MOST_FAILURES:
@@ -188,16 +182,11 @@ class FrugalTour:
         """Return the next edges to take, from the point *here* or from the start of the plan. There may be none."""
         starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
         cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
-        for find in (
-            *((self._cheap_path, self._costly_path) if cheap else ()),
-            partial(self._path_to_nearest, (self._dear,)),
-            self._to_costly_step,
-            partial(self._path_to_nearest, (self._cheap, self._dear)),
-        ):
-            for start in starts:
-                if edges := find(start):
-                    return edges
-        return ()
+        finders: list[Callable[[Point], tuple[Edge, ...]]] = [self._cheap_path, self._costly_path] if cheap else []
+        finders.append(partial(self._path_to_nearest, (self._dear,)))
+        finders.append(self._to_costly_step)
+        finders.append(partial(self._path_to_nearest, (self._cheap, self._dear)))
+        return next(filter(None, (find(start) for find in finders for start in starts)), ())
 
     def _is_left(self, edge: Edge) -> bool:
         return (edge.source, edge.step) in self.left
@@ -245,10 +234,9 @@ class FrugalTour:
         return tuple(path)
 
     def _costly_path(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path with costly steps to the point from which most untested edges can be reached.
+        """Return a path over the nearest costly step to the point with most untested edges ahead, and these edges.
 
-        The path includes these edges. It takes the nearest costly step that leads there, and prefers steps that
-        have not been tested.
+        Costly steps that have not been tested are preferred.
         """
         worth = self._untested_ahead(self._points)
         leads = self._best_targets(

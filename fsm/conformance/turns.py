@@ -51,10 +51,7 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Run a block in which *thread*, the current thread, takes turns.
-
-        The trace function of a debugger or coverage tool is restored at the end.
-        """
+        """Run a block in which *thread*, the current thread, takes turns. Then restore the trace function."""
         before = sys.gettrace()
         with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
             sys.settrace(self._trace_function(thread))

@@ -97,10 +97,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the names of models in other packages to their files, in the order of the domains.
-
-    A name that is also the name of a shipped model is left out.
-    """
+    """Map models in other packages, unless a shipped model has the name, to their files in the order of domains."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -223,10 +220,9 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return a copy of *system* with the numbers of copies in *counts*.
+    """Return *system* with the numbers of copies in *counts*; other parts keep the number in the file.
 
-    A part that is not in *counts* keeps the number in the file.  Raise :class:`InputError` for an unknown part, or
-    for a number that is not from 1 to 100.
+    Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
     """
     path = system.path or system.name
     for name, count in counts.items():

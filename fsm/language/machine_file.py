@@ -273,13 +273,18 @@ class WrittenDrawing(Form):
     omits: Mapping[Name, WrittenOmission] = Field(default={}, description="The parts that drawings omit, by event.")
 
 
-class Header(Form):
-    """The machine as a whole."""
+class Title(Form):
+    """Base of the first tables of models and systems."""
 
     name: Name
     title: str
     about: str
     source: str = Field(description="The source of the facts: a document and its version.")
+
+
+class Header(Title):
+    """The machine as a whole."""
+
     initial: Name
     level: Level = Field("MUST", description="Level of cells whose event has neither a clause nor a level.")
     entity: Name | None = Field(

@@ -23,6 +23,7 @@ from fsm.language.machine_file import (
     StateKey,
     Text,
     Texts,
+    Title,
     Written,
     WrittenClause,
     WrittenDemand,
@@ -117,13 +118,9 @@ class Stated(Form):
 MOST_COUNTED: Final = 100  # maximum number of copies of a part for each copy of its owner
 
 
-class SystemHeader(Form):
+class SystemHeader(Title):
     """The system as a whole."""
 
-    name: Name
-    title: str
-    about: str
-    source: str = Field(description="The source of the facts: a document and its version.")
     level: Level = Field("MUST", description="Level of joint events that have neither a clause nor a level.")
 
 

@@ -37,8 +37,7 @@ _REFUSED = pytest.StashKey[bool]()
 def refuse_unknown(collected: pytest.File) -> None:
     """Raise a collection error if a SUT is configured for a model that does not exist.
 
-    The models are those shipped with fsm and those near *collected*, in the repository, or below the paths given to
-    pytest. The result therefore does not depend on which files are collected.
+    Models near *collected*, in the repository and below the paths given to pytest count, whichever are collected.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):

@@ -284,10 +284,9 @@ class Talk:
 
 
 class Child:
-    """A child process as a SUT.
+    """A child process as a SUT, which several threads may call at once if the child is parallel.
 
-    The methods for missing abilities are ``None``, so ``isinstance`` checks against their protocols fail. Several
-    threads may call the methods at once if the child can answer requests in parallel.
+    The methods for missing abilities are ``None``, so ``isinstance`` checks against their protocols fail.
     """
 
     def __init__(self, talk: Talk) -> None:

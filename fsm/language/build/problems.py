@@ -1,7 +1,7 @@
 """Collect all errors of a file instead of stopping at the first one."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeAlias
 
@@ -16,10 +16,7 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors in the file ``model`` below the path ``at``, without duplicates.
-
-    ``place`` maps a path to the one at which the file states it.
-    """
+    """Collects the errors below the path ``at``, without duplicates. ``place`` maps a path to where it is written."""
 
     model: File[F]
     at: Keys = ()
@@ -133,22 +130,19 @@ def definitions(
 ) -> dict[str, str | tuple[str, ...]]:
     """Return the definitions in *define*, and report errors in them.
 
-    Conditions are returned as written, and sets within a set are replaced by their states.  *taken* maps a kind, such
-    as ``event``, to the names that are already used for it.  A definition with such a name, or with the name of a
-    state, is reported and left out.  Other definitions are returned even if they have errors.
-
-    It is also an error if none of *texts* uses a definition, if a member of a set is not a state, or if a definition
-    is circular.
+    Conditions are returned as written, and sets within a set are replaced by their states.  A name that is also the
+    name of a state, or in *taken*, the names by kind, is an error, and left out.  Other errors are a definition that
+    none of *texts* uses, a member of a set that is not a state, and circular definitions.
     """
-    members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
+    sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
     for name, value in define.items():
         for kind, names in {"state": states, **taken}.items():
             if name in names:
                 what = f"'{name}' is defined here, but is also the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
                 problems.say("FSM128", what, "choose a name that is not used for anything else", "define", name)
-        for index, each in enumerate(() if isinstance(value, str) else value):
-            problems.known("FSM102", "unknown state", each, members, "define", name, index)
+        for index, each in enumerate(sets.get(name, ())):
+            problems.known("FSM102", "unknown state", each, (*states, *sets), "define", name, index)
     _check_circles(problems, needs)
     used = {*closure(set().union(*map(_words, texts)) & define.keys(), needs.__getitem__)}
     for name in define:
@@ -158,7 +152,7 @@ def definitions(
     return {
         name: value
         if isinstance(value, str)
-        else tuple(dict.fromkeys(each for each in _members(define, name) if each in states))
+        else tuple(each for each in closure(value, lambda each: sets.get(each, ())) if each in states)
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))
     }
@@ -178,10 +172,3 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
             listed = " and ".join(f"'{each}'" for each in circle)
             verb = "refers to itself" if len(circle) == 1 else "refer to each other in a circle"
             problems.say("FSM130", f"{listed} {verb}", "define one of these names without the others", "define", name)
-
-
-def _members(define: Mapping[str, str | Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:
-    value = define.get(name, "")
-    for each in () if isinstance(value, str) or name in met else value:
-        yield each
-        yield from _members(define, each, met | {name})

@@ -178,8 +178,7 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        The form ``.ends`` is not available for a system.  There, the assumption covers the events of every copy, even
-        if the claim is about only one copy.
+        For a system there is no ``.ends``, and the assumption always covers the events of every copy.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):

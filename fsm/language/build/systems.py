@@ -53,10 +53,7 @@ def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path to *rest* in the joint event *name*.
-
-    The path is in the section of *profile* if the profile changes this place.
-    """
+    """Return the path to *rest* in the joint event *name*, in the section of *profile* if that changes it."""
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
@@ -206,10 +203,7 @@ MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """Build the system that *model* describes.
-
-    Raise :class:`InputError` with every semantic error in the file.
-    """
+    """Build the system that *model* describes, or raise :class:`InputError` with every semantic error in it."""
     problems = Problems(model=model)
     written = model.written
     base = _system(problems, find, None)
@@ -224,10 +218,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuild_joint_event(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """Return a copy of *system* in which the joint event *name* is built from *written*.
-
-    Raise :class:`InputError` if *written* has errors.
-    """
+    """Return *system* with the joint event *name* built from *written*, or raise :class:`InputError`."""
     problems = Problems(model=file)
     joints = _joint_events(problems, system, _define(problems, system.parts), name, written, profile)
     problems.refuse()

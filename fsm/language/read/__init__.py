@@ -179,11 +179,10 @@ _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")  # codes of errors that may 
 def with_meaning(
     error: InputError, data: bytes, form: type[F], *, path: str, make: Callable[[File[F]], object]
 ) -> InputError:
-    """Return *error* extended with the semantic errors in the valid parts of *data*.
+    """Return *error* extended with the semantic errors that *make* finds in the valid parts of *data*.
 
-    The invalid parts are dropped before *make* looks for semantic errors.  Errors that may only be due to the dropped
-    parts are not reported.  These are errors that mention a word from a dropped part, errors about the same table,
-    and errors about the whole file.
+    Errors that may only be due to the dropped parts are not reported: those that mention a word from a dropped part,
+    those about the same table, and those about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error

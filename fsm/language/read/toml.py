@@ -111,10 +111,9 @@ class Lines:
 
 
 def locate(data: bytes) -> Lines:
-    """Map every key and entry of the TOML document *data* to its line.
+    """Map every key and entry of the valid TOML document *data* to its line.
 
-    *data* must be valid.  The line of a table is the line of its header.  A table without a header, like ``event`` in
-    ``[event.push]``, has the line of its first mention.
+    A table without a header, like ``event`` in ``[event.push]``, has the line of its first mention.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
