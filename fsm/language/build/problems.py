@@ -136,7 +136,7 @@ def definitions(
     """
     sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
-    for name, value in define.items():
+    for name in define:
         for kind, names in {"state": states, **taken}.items():
             if name in names:
                 what = f"'{name}' is defined here, but is also the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
