@@ -1,5 +1,6 @@
 """Test one implementation from beginning to end."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
+MISSED: Final = 10  # number of attempts at a step of a frugal tour
 KINDS: Final = 25  # number of different kinds of failures at which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
 REMOTE_REPEATS: Final = 3  # number of runs on a remote SUT; it is smaller to leave time for more programmes
@@ -182,6 +184,7 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
     tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
     whole = len(tour.left)
+    missed: Counter[Edge] = Counter()
     here: Point | None = None
     while route := tour.route(here):
         advanced(whole - len(tour.left))
@@ -192,8 +195,10 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
             for edge in route:
                 tour.took(edge)
                 if not walk.aim(edge):
-                    tour.look()
+                    missed[route[-1]] += 1
                     break
+            if missed[route[-1]] == MISSED:
+                tour.took(route[-1])
             here = walk.point
         except FailedError as failed:
             here = None

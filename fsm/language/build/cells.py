@@ -249,8 +249,8 @@ class Events:
         for state in self.problems.model.written.states:
             if state not in cells:
                 what = f"event '{name}' has no cell for state '{state}'"
-                groups = "moves, ignores, refuses, cannot or silent ('*' is the rest)"
-                self.problems.say("FSM103", what, f"state what '{name}' does there with {groups}", *at)
+                forms = "moves, ignores, refuses, cannot or silent ('*' is the rest)"
+                self.problems.say("FSM103", what, f"state what '{name}' does there with {forms}", *at)
                 cells[state] = Silent(clause=own)
         return Event(
             name=name,
