@@ -28,6 +28,13 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 }
 
 
+_WRONG: Final[Mapping[tuple[Group, bool], str]] = {
+    ("refuses", False): 'only calls can be refused; use cannot, ignores or silent, or write: kind = "call"',
+    ("cannot", True): "a call can be made in every state; use 'refuses' or 'silent'",
+}
+"""Hints for groups that calls (true) or other events (false) cannot have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     written: Cells
@@ -107,15 +114,9 @@ class Groups:
         ]
 
     def _check_kind(self, mention: _Mention) -> None:
-        match mention.group, self.kind:
-            case "refuses", "signal" | "hidden":
-                hint = 'only calls can be refused; use cannot, ignores or silent, or write: kind = "call"'
-            case "cannot", "call":
-                hint = "a call can be made in every state; use 'refuses' or 'silent'"
-            case _:
-                return
-        what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
-        self.problems.say("FSM106", what, hint, *mention.place)
+        if hint := _WRONG.get((mention.group, self.kind == "call")):
+            what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
+            self.problems.say("FSM106", what, hint, *mention.place)
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
         line, clauses = self.problems.line(*mention.place), mention.part.clauses
@@ -141,11 +142,10 @@ class Groups:
         )
 
     def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Keys) -> tuple[Outcome, ...]:
-        match written:
-            case str():
-                return (self._outcome(WrittenOutcome.model_validate({"to": written}), at),)
-            case WrittenOutcome():
-                return (self._outcome(written, at),)
+        if isinstance(written, str):
+            written = WrittenOutcome.model_validate({"to": written})
+        if isinstance(written, WrittenOutcome):
+            return (self._outcome(written, at),)
         if not written:
             what = f"event '{self.name}' has no outcome in '{at[-1]}'"
             self.problems.say("FSM112", what, "name at least one outcome, or use another kind of cell", *at)
