@@ -55,16 +55,16 @@ def concurrently(
 ) -> RaceSearch:
     """Search for races in the SUT that *factory* makes, and shrink each race.
 
-    A programme brings the SUT to one of the states that *events* can reach. Up to *threads* threads, and at least
-    two, then call ``do`` concurrently, at most *each* times per thread. By default, *events* are all calls, and the
-    signals that can happen in every state and do not interrupt. If the SUT judges itself, they are only the calls.
-    The search ends at the first race. If the SUT judges itself, it ends after *most* races whose kinds are not in
-    *known*.
+    A programme brings the SUT to one of the states that *events* can reach. Two to *threads* threads then call ``do``
+    concurrently, at most *each* times per thread. By default, *events* are all calls, and the signals that can happen
+    in every state and do not interrupt. The search ends at the first race.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
-    test a pair of concurrent events that can both change the state or emit an output. If the SUT judges itself,
-    *each* is ignored, and *examples* times *repeats* longer programmes are run once each. Threads that have not
-    returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
+    test a pair of concurrent events that can both change the state or emit an output. Threads that have not returned
+    after *patience* seconds count as hanging. *pace* is for a remote SUT.
+
+    If the SUT judges itself, *events* are only the calls, *each* is ignored, *examples* times *repeats* longer
+    programmes are run once each, and the search ends after *most* races whose kinds are not in *known*.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated

@@ -142,18 +142,14 @@ def find(
     machine: Machine,
     *,
     profile: str | None = None,
-    timeout: float | None = None,
     options: Mapping[str, str] | None = None,
-    counts: Mapping[str, int] | None = None,
     model: str = "",
 ) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*, which is to be tested against *machine*.
 
     *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), which
-    receives *options*. Otherwise, raise :class:`InputError`. A reference or model is used under *profile*, and
-    *counts* is the number of copies of each part of a system. A process must send each answer within *timeout*
-    seconds. The same limit applies to the methods of a Python SUT that the main thread calls. *model* is the name
-    of the judging model if it differs from that of *machine*.
+    receives *options*. Otherwise, raise :class:`InputError`. A reference or model is used under *profile*. *model* is
+    the name of the judging model if it differs from that of *machine*.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -161,13 +157,16 @@ def find(
     'SHUT'
     """
     rest = name.partition(":")[2]
-    asked = SutRequest(
-        rest=rest, machine=machine, model=model or machine.name, profile=profile, timeout=timeout, options=options or {}
-    )
-    return factory_of(name, asked, counts)
+    model = model or machine.name
+    asked = SutRequest(rest=rest, machine=machine, model=model, profile=profile, options=options or {})
+    return factory_of(name, asked)
 
 
 def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
+    """Return a factory for the SUT called *name*. A system that is simulated has *counts* copies of its parts.
+
+    A process must answer within the time limit of *asked*, and a Python SUT if the main thread calls it.
+    """
     kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
     match kind:

@@ -273,7 +273,7 @@ class WrittenDrawing(Form):
     omits: Mapping[Name, WrittenOmission] = Field(default={}, description="The parts that drawings omit, by event.")
 
 
-class Title(Form):
+class Titled(Form):
     """Base of the first tables of models and systems."""
 
     name: Name
@@ -282,7 +282,7 @@ class Title(Form):
     source: str = Field(description="The source of the facts: a document and its version.")
 
 
-class Header(Title):
+class Header(Titled):
     """The machine as a whole."""
 
     initial: Name

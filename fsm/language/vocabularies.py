@@ -23,7 +23,7 @@ from fsm.language.machine_file import (
     StateKey,
     Text,
     Texts,
-    Title,
+    Titled,
     Written,
     WrittenClause,
     WrittenDemand,
@@ -118,7 +118,7 @@ class Stated(Form):
 MOST_COUNTED: Final = 100  # maximum number of copies of a part for each copy of its owner
 
 
-class SystemHeader(Title):
+class SystemHeader(Titled):
     """The system as a whole."""
 
     level: Level = Field("MUST", description="Level of joint events that have neither a clause nor a level.")

@@ -33,7 +33,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to observe if the child exits during an event. The default state is the one that the next process shows."""
+    """The observations if the child exits during an event. By default, the next process shows the state."""
 
     reply: str = ""
     shows: str | None = None
