@@ -103,9 +103,7 @@ def foreign_models() -> dict[str, Path]:
 
 
 def names_a_model(name: str, *, foreign: bool = True) -> bool:
-    """Check whether *name* is the path of a model file or the name of a shipped machine or system.
-
-    If *foreign* is true, models of other packages count as well. To find them, the metadata of packages are read.
+    """Check whether *name* is the path of a model file or the name of a model, in other packages if *foreign* is true.
 
     >>> names_a_model("container-status"), names_a_model("door.toml"), names_a_model("door.log")
     (True, True, False)
@@ -198,9 +196,7 @@ def is_system(name: str) -> bool:
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
-    """Return the system called *name*, or the system in the file at the path *name*.
-
-    *counts* maps parts to numbers of copies.
+    """Return the system called *name* or in the file *name*. *counts* maps parts to numbers of copies.
 
     >>> house = "examples/models/systems/house.toml"
     >>> len(load_system(house).copies), len(load_system(house, {"door": 1}).copies)
@@ -311,8 +307,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
     """Return the specification of the system with other numbers of copies (see :func:`counted`).
 
     Claims about each copy of a part are made about copy number *copy*.  Unless that is 0, all other properties are
-    left out.  If *counts* is not empty, the result expects no sizes, because the sizes in the file are those for its
-    own numbers of copies.
+    left out.  With *counts*, no sizes are expected, because those in the file are for its own numbers of copies.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
