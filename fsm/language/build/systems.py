@@ -7,6 +7,7 @@ with ``every`` becomes one step for each copy.  Each condition is bound to the c
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from fsm.errors import InputError
@@ -52,13 +53,13 @@ def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
     return joint.model_copy(update=changed)
 
 
-def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path to *rest* in the joint event *name*, in the section of *profile* if that changes it."""
+def joint_place(file: File[WrittenSystem], profile: str | None, keys: Keys) -> Keys:
+    """Return *keys*, a path such as to a joint event, or that path in the section of *profile* which changes it."""
     for variant in meant(profile, file.written.profile).values():
-        own = ("profile", variant, "event", name, *rest)
-        if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
+        own = ("profile", variant, *keys)
+        if own[: 6 if keys[2:3] == ("ways",) else 5] in file.lines.of:
             return own
-    return ("event", name, *rest)
+    return keys
 
 
 def _condition(
@@ -233,9 +234,7 @@ def _joint_events(
     written: WrittenJoint,
     profile: str | None,
 ) -> dict[str, JointEvent]:
-    here = replace(
-        problems.below("event", name), place=lambda keys: joint_place(problems.model, profile, name, *keys[2:])
-    )
+    here = replace(problems.below("event", name), place=partial(joint_place, problems.model, profile))
     building = JointEventBuilder(problems=here, system=system, name=name, written=written, define=define)
     return {joint.name: joint for joint in building.joints()}
 
