@@ -79,12 +79,10 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
 
 
 def _names_of_model(path: Path) -> set[str]:
-    try:
-        machine = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
-    except (OSError, ValueError):
-        machine = None
-    name = machine.get("name") if isinstance(machine, dict) else None
-    return {path.stem, name} if isinstance(name, str) else {path.stem}
+    names = {path.stem}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        names.add(str(tomllib.loads(path.read_text(encoding="utf-8"))["machine"]["name"]))
+    return names
 
 
 def _sut(config: pytest.Config, model: str) -> str:

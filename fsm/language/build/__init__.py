@@ -4,7 +4,6 @@ This module checks the rules that the engines rely on.  Every cell exists, every
 and signals have none, and a call that begins can end.  :mod:`fsm.language.codes` has the rules and their codes.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, get_args
 
@@ -135,7 +134,19 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
     events = {word: event.name for event in machine.events.values() for word in event.words}
-    for owner, called, line, alias in _aliases(problems, machine):
+    aliases = [
+        (event.name, f"event '{event.name}'", problems.line("event", event.name, "aliases", index), alias)
+        for event in machine.events.values()
+        for index, alias in enumerate(event.aliases)
+    ]
+    aliases += (
+        (event.name, f"outcome '{way.name}' of '{event.name}'", cell.line, alias)
+        for event in machine.events.values()
+        for cell in (*event.cells.values(), *event.ends.values())
+        for way in ways((cell,))
+        for alias in way.aliases
+    )
+    for owner, called, line, alias in aliases:
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
             problems.say_at(line, "FSM121", what, "use each name for only one event")
@@ -146,18 +157,6 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
                 what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
                 hint = "use each name for only one state, or for several states that show the same text"
                 problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
-
-
-def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    for event in machine.events.values():
-        for index, alias in enumerate(event.aliases):
-            line = problems.line("event", event.name, "aliases", index)
-            yield event.name, f"event '{event.name}'", line, alias
-    for event in machine.events.values():
-        for cell in (*event.cells.values(), *event.ends.values()):
-            for way in ways((cell,)):
-                called = f"outcome '{way.name}' of '{event.name}'"
-                yield from ((event.name, called, cell.line, alias) for alias in way.aliases)
 
 
 def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Omission] | None:

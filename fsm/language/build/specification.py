@@ -29,6 +29,7 @@ from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.machine.product.system import System
 
 Parsed = TypeVar("Parsed")
+T = TypeVar("T")
 
 _ENDS: Final = ".ends"
 
@@ -224,10 +225,11 @@ class ClaimBuilder:
             raise
 
 
-def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
-    if isinstance(value, str):
-        return [(value, (kind,))]
-    return [(text, (kind, index)) for index, text in enumerate(value or ())]
+def listed(value: T | list[T] | None, kind: str) -> list[tuple[T, Keys]]:
+    """Return the values in *value*, each with its place below a table. A value may also stand for a list of one."""
+    if isinstance(value, list):
+        return [(each, (kind, index)) for index, each in enumerate(value)]
+    return [] if value is None else [(value, (kind,))]
 
 
 def _require_start(state: str, sequence: Sequence) -> Sequence:
@@ -244,8 +246,6 @@ def subject(problems: Problems[Stated], machine: Machine | System, part: str | N
     known = problems.known("FSM303", "unknown part", part, machine.parts, "for")
     return scope(machine, machine.parts[part].copies[copy] if part and known else None)
 
-
-T = TypeVar("T")
 
 AnyModel: TypeAlias = Machine | System
 
@@ -337,9 +337,8 @@ def _failures(
     known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
     found: dict[str, KnownFailure] = {}
     alone: set[str] = set()
-    several = isinstance(written.fails, list)
-    for number, failure in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
-        here = problems.below("fails", *((number,) if several else ()))
+    for failure, at in listed(written.fails, "fails"):
+        here = problems.below(*at)
         if not failure.under:
             what = f"property '{name}' is known to fail, but under no profile"
             here.say("FSM307", what, "name a profile, or leave out the failure", "under")
