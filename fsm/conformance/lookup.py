@@ -72,37 +72,28 @@ class Simulated:
 
     def do(self, event: str) -> str:
         row = self._row(event)
-        way = self._take(row)
+        way = self._take(row, ASKED)
         while way is not None and way.begins:
             way = self._take(row, BEGUN)
-        self._wanted.clear()
-        return self._reply(row, way)
+        return self._reply(row, way) or ""
 
     def begin(self, event: str) -> str | None:
-        return self._stage(self._row(event), ASKED)
+        row = self._row(event)
+        return self._reply(row, self._take(row, ASKED))
 
     def end(self, event: str) -> str | None:
         row = self._row(event)
         if row not in self._calls:
             raise UnsupportedError(f"{event} is not in progress")
-        return self._stage(row, BEGUN)
-
-    def _stage(self, row: int, stage: int) -> str | None:
-        way = self._take(row, stage)
-        self._wanted.clear()
-        if way is not None and way.begins:
-            self._calls.add(row)
-            return None
-        if stage == BEGUN:
-            self._calls.discard(row)
-        return self._reply(row, way)
+        self._calls.remove(row)
+        return self._reply(row, self._take(row, BEGUN))
 
     def _row(self, event: str) -> int:
         if event not in self._table.row:
             raise UnsupportedError(f"{self._table.machine.name} has no event {event!r}")
         return self._table.row[event]
 
-    def _take(self, row: int, stage: int = ASKED) -> Way | None:
+    def _take(self, row: int, stage: int) -> Way | None:
         """Take the next stage of a call or event. Return ``None`` if the model does not specify it."""
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
@@ -118,7 +109,11 @@ class Simulated:
         self._out += instant.emits
         return instant.way
 
-    def _reply(self, row: int, way: Way | None) -> str:
+    def _reply(self, row: int, way: Way | None) -> str | None:
+        self._wanted.clear()
+        if way is not None and way.begins:
+            self._calls.add(row)
+            return None
         if self._table.rows[row].event.kind != "call":
             return ""
         code = way.reply[0] if way else "ok"
