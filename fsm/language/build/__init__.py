@@ -105,11 +105,9 @@ def _check_kinds(problems: Problems[Written]) -> None:
         if each.kind is not None and (each.kind == "initial") != (name == initial):
             what = f"state '{name}' has the kind {each.kind}, but the machine begins in '{initial}'"
             others = ", ".join(kind for kind in get_args(StateKind) if kind != "initial")
-            hint = (
-                "leave out 'kind': the initial state always has the kind initial"
-                if name == initial
-                else f"leave out 'kind', or choose one of {others}"
-            )
+            hint = f"leave out 'kind', or choose one of {others}"
+            if name == initial:
+                hint = "leave out 'kind': the initial state always has the kind initial"
             problems.say("FSM134", what, hint, "states", name, "kind")
 
 
