@@ -198,7 +198,7 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
                     missed[route[-1]] += 1
                     break
             if missed[route[-1]] == MISSED:
-                tour.took(route[-1])
+                tour.left.discard((route[-1].source, route[-1].step))
             here = walk.point
         except FailedError as failed:
             here = None
