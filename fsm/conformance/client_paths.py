@@ -48,10 +48,7 @@ _ALLOWED: Final = sorted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` from the initial state that exercise a cell, and the ``needs`` of this path.
-
-    If no steps exercise the cell, ``steps`` is empty.
-    """
+    """The shortest ``steps`` from the initial state that exercise a cell, if there are any, and their ``needs``."""
 
     steps: tuple[Stimulus, ...]
     needs: tuple[Need, ...] = ()
@@ -62,10 +59,7 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair to the path that exercises it.
-
-    Pairs are in model order. The end of a call is the event ``…EVENT``.
-    """
+    """Map each (event, state) pair, in model order, to its path. The end of a call is the event ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -85,13 +79,10 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
                 needed = sorted(frozenset[Need]().union(*(needs(table, each, client) for each in path)))
                 steps = ClientPath(steps=tuple(each.step for each in path), needs=tuple(needed))
                 found = dict.fromkeys(edge.cells, steps) | found
-    paths: dict[tuple[str, str], ClientPath] = {}
-    for row, state in table.defined():
-        need = Need.NEVER if (row, state) in wanted else Need.CANNOT
-        paths[table.rows[row].name, table.states[state]] = found.get((row, state)) or ClientPath(
-            steps=(), needs=(need,)
-        )
-    return paths
+    never, cannot = (ClientPath(steps=(), needs=(need,)) for need in (Need.NEVER, Need.CANNOT))
+    without = {pair: never if pair in wanted else cannot for pair in table.defined()}
+    paths = {**without, **found}
+    return {(table.rows[row].name, table.states[state]): path for (row, state), path in paths.items()}
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
@@ -102,7 +93,9 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
     elif event.kind == "hidden":
         found.add(Need.HIDDEN)
     elif event.kind != "call" and not event.rpc:
-        found |= set() if _ends(table, edge, client) else {Need.FAULT}
+        row, state = edge.cells[0]
+        if event.name != client.exits.get(table.machine.entity) or not isinstance(table.cell(state, row), Moves):
+            found.add(Need.FAULT)
     elif event.rpc and event.rpc == client.creates.get(table.machine.entity) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
@@ -118,19 +111,13 @@ def usual(ways: Sequence[Way]) -> Way | None:
     return next((way for way in ways if way.deviation is None), None)
 
 
-def _ends(table: Table, edge: Edge, client: DomainClient) -> bool:
-    row, state = edge.cells[0]
-    return edge.step.event == client.exits.get(table.machine.entity) and isinstance(table.cell(state, row), Moves)
-
-
 _ENTITY: Final = "it"
 
 
 class EvidentPaths:
     """Finds steps whose recording proves that they exercised a given cell of *machine*.
 
-    *seen* lists the signals that always appear in a recording if they happen; ``None`` means all signals. *unseen*
-    lists the signals that never appear in a recording.
+    *seen* lists the signals that always appear in a recording, or is ``None`` for all. *unseen* never appear.
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:

@@ -1,30 +1,23 @@
 """Search for races. Several threads call one SUT concurrently, and the history must be linearizable.
 
-Hypothesis draws a *programme*: the events to do first, the events of each thread, and the events to do last. The result
-depends on scheduling, so each programme runs several times on real threads. In two of three runs the threads take turns
-at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Outcomes are not arranged.
+A *programme* has the events to do first, the events of each thread, and the events to do last. The result depends on
+scheduling, so each programme runs several times on real threads. In two of three runs the threads take turns at lines
+of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Outcomes are not arranged.
 
-If the SUT judges itself, programmes are drawn at random, each programme runs once, and the search continues after a
-race. Hypothesis does not shrink flaky failures such as races, so this package shrinks them itself.
+If the SUT judges itself, each programme runs once, and the search continues after a race. Hypothesis does not shrink
+flaky failures such as races, so this package draws and shrinks programmes itself.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain, combinations_with_replacement, islice
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, combinations_with_replacement, islice, product
 from typing import Final, TypeAlias
-
-from hypothesis import Phase, given, seed, settings
-from hypothesis import strategies as st
-from hypothesis.errors import Flaky
-from hypothesis.strategies import SearchStrategy
 
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.race_runs import PATIENCE, Pace, Programme, Race, RaceJudging, RaceKind, RaceSearch, Runs
-from fsm.conformance.stateful import SETTINGS
 from fsm.errors import refused
 from fsm.machine import Cannot, Machine
 from fsm.machine.table import tabulate
@@ -37,7 +30,9 @@ Ways: TypeAlias = dict[tuple[str, ...], set[str]]
 TRIES: Final = 5
 """Factor by which pairs of events and candidates for shrinking run more often than other programmes."""
 
-_LONG: Final = 4  # maximum number of events of each thread in programmes for a SUT that judges itself
+_LENGTHS: Final = range(2, 5)
+"""Numbers of events of each thread for a SUT that judges itself. Long programmes can reveal several races."""
+
 MOST: Final = 25  # maximum number of kinds of races to find in a SUT that judges itself
 AGAIN: Final = 20  # number of times to run the programme of a race again
 
@@ -60,16 +55,16 @@ def concurrently(
 ) -> RaceSearch:
     """Search for races in the SUT that *factory* makes, and shrink each race.
 
-    A programme brings the SUT to one of the states that *events* can reach. Up to *threads* threads, and at least
-    two, then call ``do`` concurrently, at most *each* times per thread. By default, *events* are all calls, and the
-    signals that can happen in every state and do not interrupt. If the SUT judges itself, they are only the calls.
-    The search ends at the first race. If the SUT judges itself, it ends after *most* races whose kinds are not in
-    *known*.
+    A programme brings the SUT to one of the states that *events* can reach. Two to *threads* threads then call ``do``
+    concurrently, at most *each* times per thread. By default, *events* are all calls, and the signals that can happen
+    in every state and do not interrupt. The search ends at the first race.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
-    test a pair of concurrent events that can both change the state or emit an output. If the SUT judges itself,
-    *each* is ignored, and *examples* times *repeats* longer programmes are run once each. Threads that have not
-    returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
+    test a pair of concurrent events that can both change the state or emit an output. Threads that have not returned
+    after *patience* seconds count as hanging. *pace* is for a remote SUT.
+
+    If the SUT judges itself, *events* are only the calls, *each* is ignored, *examples* times *repeats* longer
+    programmes are run once each, and the search ends after *most* races whose kinds are not in *known*.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated
@@ -93,85 +88,51 @@ def concurrently(
         message = f"the search needs two threads, steps, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     runs = Runs(machine=machine, sut=sut, patience=patience, pace=pace, chance=chance, known=set(known))
-    search = _RaceHunt(runs=runs, most=most if judging else 1)
     ways = _ways_to_states(machine, sut, chosen)
+    draw = random.Random(chance)  # noqa: S311
     if isinstance(sut, RaceJudging):
-        drawn = islice(_long_programmes(ways, sut, threads, random.Random(chance)), examples * repeats)  # noqa: S311
-        search.once(drawn)
-    else:
-        left = examples - search.pairs(ways, examples, repeats) // repeats
-        if not search.found:
-            search.draw(_programmes(ways, chosen, threads, each), examples=left, repeats=repeats, chance=chance)
-    done = runs.search()
-    shrunk = []
-    for race in search.found:
+        every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
+        drawn = islice(_random_programmes(ways, every, threads, _LENGTHS, draw), examples * repeats)
         runs.allow(1)
-        shrunk.append(runs.shrink(race, repeats * TRIES))
-    if not runs.stuck:
-        sut.close()
-    return replace(done, found=tuple(shrunk), gone=runs.gone)
-
-
-@dataclass(kw_only=True)
-class _RaceHunt:
-    runs: Runs
-    most: int
-    found: list[Race] = field(default_factory=list)
-
-    def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
+        found = runs.hunt(((programme, number) for number, programme in enumerate(drawn)), most)
+    else:
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
             for one, other in combinations_with_replacement(sorted(moving), 2)
         ]
         often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
-        tries = ((pair, number) for pair in pairs for number in range(often))
-        if self.runs.pace is not None:  # Interleave the runs, so that each pair gets its share even if time runs out.
-            tries = ((pair, number) for number in range(often) for pair in pairs)
-        self.runs.allow(0.5)
-        for pair, number in tries:
-            if self.runs.shows_race(pair, number) and self._record_race():
-                break
-        return often * len(pairs)
-
-    def once(self, programmes: Iterable[Programme]) -> None:
-        self.runs.allow(1)
-        for number, programme in enumerate(programmes):
-            if self.runs.late or (self.runs.shows_race(programme, number) and self._record_race()):
-                return
-
-    def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
-        @seed(chance)
-        @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
-        @given(programme=programmes)
-        def test(programme: Programme) -> None:
-            if (self.runs.races(programme, repeats) and self._record_race()) or self.runs.late:
-                raise _EnoughError
-
-        self.runs.allow(0.5)
-        with suppress(_EnoughError, Flaky):
-            test()
-
-    def _record_race(self) -> bool:
-        """Keep the last race if it needs threads. Return whether the search is over."""
-        race, self.runs.race = self.runs.race, None
-        if race is None:
-            return False
-        if self.runs.needs_threads(race):
-            self.found.append(race)
-        self.runs.known.add(race.kind)
-        return self.runs.stuck or self.runs.gone or len(self.found) >= self.most
+        runs.allow(0.5)
+        found = runs.hunt(runs.repeated(pairs, often), 1)
+        if not found:
+            left = examples - often * len(pairs) // repeats
+            drawn = islice(_random_programmes(ways, chosen, threads, range(1, each + 1), draw, after=True), left)
+            runs.allow(0.5)
+            found = runs.hunt(product(drawn, range(repeats)), 1)
+    searched = RaceSearch(
+        found=(),
+        programmes=len(runs.done),
+        runs=runs.done.total(),
+        events=sum(number * sum(map(len, programme.threads)) for programme, number in runs.done.items()),
+        cut=runs.cut and not judging,  # Such a search is expected to last as long as its time.
+    )
+    shrunk = []
+    for race in found:
+        runs.allow(1)
+        shrunk.append(runs.shrink(race, repeats * TRIES))
+    if not runs.stuck:
+        sut.close()
+    return replace(searched, found=tuple(shrunk), gone=runs.gone)
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Run the programme of *race* again and count the races.
-
-    The profile must have been applied to *machine*.
-    """
+    """Count how often the programme of *race* races again. The profile must have been applied to *machine*."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
-    raced = sum(runs.shows_race(race.programme, number) for number in range(AGAIN))
-    if not runs.stuck:
+    raced = sum(1 for _ in runs.races(runs.repeated([race.programme], AGAIN)))
+    if runs.stuck:  # The other runs would hang too.
+        raced += AGAIN - runs.done.total()
+    else:
         sut.close()
     return replace(race, repeated=(raced, AGAIN))
 
@@ -192,36 +153,20 @@ def _events_in_any_state(machine: Machine, *, signals: bool) -> Iterator[str]:
             yield event.name
 
 
-def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Return a strategy for programmes that start with one of the runs in *ways*.
+def _random_programmes(
+    ways: Ways, events: Sequence[str], threads: int, lengths: range, chance: random.Random, *, after: bool = False
+) -> Iterator[Programme]:
+    """Yield random programmes with 2 to *threads* threads, each of which has one of *lengths* as its number of events.
 
-    About half of the drawn events have an effect.
+    About half of the events have an effect where the threads start. With *after*, programmes may end with an event.
     """
-    moving = sorted(set().union(*ways.values()))
-    event = st.sampled_from(events)
-    done = (st.sampled_from(moving) | event) if moving else event
-    return st.builds(
-        Programme,
-        before=st.sampled_from(list(ways)),
-        threads=st.lists(st.lists(done, min_size=1, max_size=each).map(tuple), min_size=2, max_size=threads).map(tuple),
-        after=st.lists(done, max_size=1).map(tuple),
-    )
-
-
-def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield long random programmes, which can reveal several races with different causes.
-
-    About half of the events have an effect in the state in which the threads start.
-    """
-    every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
         before = chance.choice(list(ways))
-        moving = sorted(ways[before]) or every
-        lengths = [chance.randint(_LONG // 2, _LONG) for _ in range(chance.randint(2, threads))]
-        yield Programme(
-            before=before,
-            threads=tuple(tuple(chance.choice(chance.choice((moving, every))) for _ in range(n)) for n in lengths),
-        )
+        kinds = (sorted(ways[before]) or events, events)
+        sizes = [chance.choice(lengths) for _ in range(chance.randint(2, threads))]
+        drawn = [tuple(chance.choice(chance.choice(kinds)) for _ in range(size)) for size in sizes]
+        last = chance.choice(((), (chance.choice(events),))) if after else ()
+        yield Programme(before=before, threads=tuple(drawn), after=last)
 
 
 def _ways_to_states(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
@@ -247,7 +192,3 @@ def _ways_to_states(machine: Machine, sut: SUT, events: Collection[str]) -> Ways
         path = (*before, *(edge.step.event for edge in search.path_to(point)))
         ways.setdefault(path, set()).update(edge.step.event for edge in onward(point) if moves(edge))
     return ways
-
-
-class _EnoughError(Exception):
-    pass

@@ -6,6 +6,7 @@ the event.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple
@@ -27,19 +28,15 @@ class RecordSnapshot:
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record, and then overwrite the copy that was read.
-
-        The SUT must not notice this. Otherwise, callers could change its own record by accident.
-        """
+        """Read the record, and then overwrite the copy that was read. The SUT must not notice this."""
         self.writing = ""
         if self.sut is None:
             return
         given = self.sut.record()
         self.record = deepcopy(given)
         if scribble(given) and self.sut.record() != self.record:
-            self.writing = (
-                "the method record returned the record itself, not a copy: changing the result changes the record"
-            )
+            what = "the method record returned the record itself, not a copy"
+            self.writing = f"{what}: changing the result changes the record"
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
         if self.sut is None:
@@ -54,8 +51,7 @@ class RecordSnapshot:
 
 def _why_unchanged(table: Table, went: Edge, seen: Response) -> str:
     row, state = went.cells[0]
-    event = table.rows[row].event
-    cell = table.cell(state, row)
+    event, cell = table.rows[row].event, table.cell(state, row)
     if isinstance(cell, Ignores | Refuses):
         return f"{event.name} was {'ignored' if isinstance(cell, Ignores) else 'refused'}"
     if went.to is None:
@@ -112,11 +108,10 @@ def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
 
 
 def _set(given: Any, name: str) -> bool:  # noqa: ANN401  (a dataclass)
-    try:
+    with suppress(AttributeError):  # The object may be frozen.
         setattr(given, name, SCRIBBLE)
-    except AttributeError:  # The object is frozen.
-        return False
-    return True
+        return True
+    return False
 
 
 WHOLE: Final = 1_000_000  # This crash point is after the last effect of any event.
@@ -170,9 +165,8 @@ def crashed(
     # If the restart changed the state, the records before and after cannot be compared.
     elif unmoved and record not in right and (shows != whole.shows or way == {source}):
         change = difference(right[0], record)
-        fault = (
-            f"after a crash the record of the SUT is neither the record before the event nor the one after it: {change}"
-        )
+        neither = "neither the record before the event nor the one after it"
+        fault = f"after a crash the record of the SUT is {neither}: {change}"
     return died, shows, fault, whole
 
 
@@ -181,9 +175,9 @@ def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[
 
     The last two results say whether the SUT arranged the outcomes of *edge*, and the outcome of the restart.
     """
-    goes, restarts = not any(edge.choice), False
-    if (arrange := arranger(sut)) is not None:
-        goes = True
+    arrange = arranger(sut)
+    goes, restarts = arrange is not None or not any(edge.choice), False
+    if arrange is not None:
         for number, (outcome, choice) in enumerate(zip(step.expected, edge.choice, strict=False)):
             goes &= not choice or arrange(step.event, outcome, plan.stage(step, number))
         for row in _interrupting_rows(plan.table):

@@ -32,9 +32,7 @@ PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arr
 
 
 class Execution:
-    """Takes steps on one SUT and judges them.
-
-    The steps are judged by *oracle*. If *watch* is given, they are judged only by its property.
+    """Takes steps on one SUT. They are judged by *oracle* or, if *watch* is given, only by its property.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -42,6 +40,7 @@ class Execution:
     >>> door = load("examples/models/door.toml")
     >>> execution = Execution(oracle(door), Simulated(door))
     >>> execution.take(Stimulus("push", expected=("open",)))
+    True
     >>> execution.trace[-1].seen.shows, len(execution.cover.cells)
     ('OPEN', 1)
     """
@@ -89,21 +88,18 @@ class Execution:
             raise FailedError(Failure(broken=f"the SUT cannot be reset: {_describe_error(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
-            raise FailedError(
-                Failure(broken=f"after a reset the SUT shows {shows}, but the initial state shows {first}")
-            )
+            wrong = f"after a reset the SUT shows {shows}, but the initial state shows {first}"
+            raise FailedError(Failure(broken=wrong))
 
-    def take(self, step: Stimulus) -> None:
-        """Take *step* if it applies and is supported.
+    def take(self, step: Stimulus) -> bool:
+        """Take *step* if it applies and is supported. Return whether it was taken.
 
-        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` if the SUT shows a
-        field that the model does not have.
+        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field.
         """
         if step.stage == "crash":
-            self._crash(step)
-            return
+            return self._crash(step)
         if self._is_inapplicable(step):
-            return
+            return False
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage) if here else ()
         wanted = plan.wanted(here, step) if here else None
@@ -114,8 +110,7 @@ class Execution:
             seen = self._perform(step)
             fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
-            self._leave_out(step, error)
-            return
+            return self._leave_out(step, error)
         except (Exception, SystemExit) as error:
             raise self._no_answer_error(step, error) from error
         self.cover.steps += 1
@@ -137,6 +132,7 @@ class Execution:
             raise self._failure_error(Failure(violation=violation, hint=self.oracle.forgotten(step, seen)))
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failure_error(Failure(violation=wrong[0]))
+        return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
@@ -146,24 +142,23 @@ class Execution:
         machine = self.oracle.plan.table.machine
         for name in fields or ():
             if name not in machine.fields:
+                what = f"the model has no field {name!r}, which SUT shows"
                 hint = f"{nearest(name, machine.fields, of='fields')}; return only fields of the model"
-                raise refused(
-                    machine.path or machine.name, "FSM601", f"the model has no field {name!r}, which SUT shows", hint
-                )
+                raise refused(machine.path or machine.name, "FSM601", what, hint)
         return None
 
     def _failure_error(self, why: Failure) -> FailedError:
         return FailedError(replace(why, trace=(*self.trace, *why.trace)))
 
-    def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
+    def _leave_out(self, step: Stimulus, error: UnsupportedError) -> bool:
         if self.point is not None:
             why = str(error)
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
+        return False
 
     def _no_answer_error(self, step: Stimulus, error: BaseException) -> FailedError:
-        return self._failure_error(
-            Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_describe_error(error))
-        )
+        last = Taken(step=step, seen=None, point=self.point)
+        return self._failure_error(Failure(trace=(last,), broken=_describe_error(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         table, points = self.oracle.plan.table, {point(each) for each in self.belief}
@@ -182,11 +177,7 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update the belief and the point after a legal step.
-
-        The step was an attempt to take *wanted*. The edges in *fit* explain the response; the most likely one
-        comes first.
-        """
+        """Update belief and point after a legal step. Edges in *fit* explain *seen*, the most likely first."""
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
             # The SUT promised this outcome. Rule out the configurations to which other outcomes lead.
@@ -216,28 +207,25 @@ class Execution:
                 raise self._failure_error(Failure(broken=_describe_error(error))) from error
             if fault:
                 raise self._failure_error(Failure(broken=fault))
-        points = {point(each) for each in after}
-        known = went.to if went else None
-        self.point = known or (points.pop() if len(points) == 1 else None)
+        first, *others = {point(each) for each in after}
+        self.point = (went.to if went else None) or (None if others else first)
 
     def finish(self) -> None:
         """End the test. First take the steps that fairness requires, and then check the property."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
-            due, before = self.watch.due(), len(self.trace)
-            if due is None:
+            if (due := self.watch.due()) is None:
                 break
-            self.take(due)
-            if len(self.trace) == before:
+            if not self.take(due):
                 return  # The SUT does not support the fair event.
         if (violated := self.watch.finish()) is not None:
             raise self._failure_error(Failure(breaks=violated))
 
-    def _crash(self, step: Stimulus) -> None:
+    def _crash(self, step: Stimulus) -> bool:
         edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
-            return
+            return False
         path = tuple(taken.step for taken in self.trace)
         event = (*path, step._replace(point=0))
         whole = self.cover.whole.get(event)
@@ -247,8 +235,7 @@ class Execution:
             )
         except UnsupportedError as error:
             self.died = False
-            self._leave_out(step, error)
-            return
+            return self._leave_out(step, error)
         except FailedError:
             raise
         except (Exception, SystemExit) as error:
@@ -258,6 +245,7 @@ class Execution:
         self.point = None
         if fault:
             raise self._failure_error(Failure(broken=fault))
+        return True
 
     def _is_inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
@@ -291,24 +279,18 @@ class Execution:
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
             raise BrokenError(f"the SUT replied {reply!r} to {step.event}, but a reply must be text")
-        kind = self.oracle.plan.table.machine.events[step.event].kind
-        if kind == "call" and reply is not None and not reply and not self._is_unspecified(step.event):
+        table = self.oracle.plan.table
+        kind, row = table.machine.events[step.event].kind, table.row[step.event]
+        if kind == "call" and reply == "" and any(table.step(each.state, row) is not None for each in self.belief):
             raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
-        if shows and shows not in self.oracle.plan.table.shows:
-            known = _listed(shows, self.oracle.plan.table.shows)
+        if shows and shows not in table.shows:
+            known = _listed(shows, table.shows)
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
-    def _is_unspecified(self, event: str) -> bool:
-        table = self.oracle.plan.table
-        return all(table.step(each.state, table.row[event]) is None for each in self.belief)
-
     def aim(self, edge: Edge) -> bool:
-        """Go to the source of *edge* by a shortest supported path, and take *edge*.
-
-        Return whether the edge had the expected outcome.
-        """
+        """Go to the source of *edge*, and take it. Return whether it had the expected outcome."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
@@ -321,9 +303,7 @@ class Execution:
                 self.reset()
                 continue
             here, following = self.point, (*path, edge)[0]
-            before = len(self.trace)
-            self.take(following.step)
-            if len(self.trace) == before:
+            if not self.take(following.step):
                 if following is edge or following.doing not in unsupported:
                     return False
             elif following is edge and self._failed_attempts[here, edge.step] not in range(1, PATIENCE):

@@ -27,10 +27,7 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step of a test, its response, and the point before it.
-
-    If the step had another outcome than the requested one, ``came`` is the step with the actual outcome.
-    """
+    """A step of a test, its response, and the point before it. ``came`` has the actual outcome, if it is another."""
 
     step: Stimulus
     seen: Response | None
@@ -172,9 +169,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Map each misspelled method of *sut* to the method with the most similar name.
-
-    Public methods count as misspelled if no protocol defines them and a missing method has a similar name.
+    """Map public methods of *sut* that no protocol defines to the missing methods with a similar name.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))

@@ -72,41 +72,29 @@ class Simulated:
 
     def do(self, event: str) -> str:
         row = self._row(event)
-        way = self._take(row)
+        way = self._take(row, ASKED)
         while way is not None and way.begins:
             way = self._take(row, BEGUN)
-        self._wanted.clear()
-        return self._reply(row, way)
+        return self._reply(row, way) or ""
 
     def begin(self, event: str) -> str | None:
-        return self._stage(self._row(event), ASKED)
+        row = self._row(event)
+        return self._reply(row, self._take(row, ASKED))
 
     def end(self, event: str) -> str | None:
         row = self._row(event)
         if row not in self._calls:
             raise UnsupportedError(f"{event} is not in progress")
-        return self._stage(row, BEGUN)
-
-    def _stage(self, row: int, stage: int) -> str | None:
-        way = self._take(row, stage)
-        self._wanted.clear()
-        if way is not None and way.begins:
-            self._calls.add(row)
-            return None
-        if stage == BEGUN:
-            self._calls.discard(row)
-        return self._reply(row, way)
+        self._calls.remove(row)
+        return self._reply(row, self._take(row, BEGUN))
 
     def _row(self, event: str) -> int:
         if event not in self._table.row:
             raise UnsupportedError(f"{self._table.machine.name} has no event {event!r}")
         return self._table.row[event]
 
-    def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Take the next stage of a call or event.
-
-        Return ``None`` if the model does not specify the step.
-        """
+    def _take(self, row: int, stage: int) -> Way | None:
+        """Take the next stage of a call or event. Return ``None`` if the model does not specify it."""
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)
@@ -121,7 +109,11 @@ class Simulated:
         self._out += instant.emits
         return instant.way
 
-    def _reply(self, row: int, way: Way | None) -> str:
+    def _reply(self, row: int, way: Way | None) -> str | None:
+        self._wanted.clear()
+        if way is not None and way.begins:
+            self._calls.add(row)
+            return None
         if self._table.rows[row].event.kind != "call":
             return ""
         code = way.reply[0] if way else "ok"
@@ -145,18 +137,14 @@ def find(
     machine: Machine,
     *,
     profile: str | None = None,
-    timeout: float | None = None,
     options: Mapping[str, str] | None = None,
-    counts: Mapping[str, int] | None = None,
     model: str = "",
 ) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*, which is to be tested against *machine*.
 
     *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), which
-    receives *options*. Otherwise, raise :class:`InputError`. A reference or model is used under *profile*, and
-    *counts* is the number of copies of each part of a system. A process must send each answer within *timeout*
-    seconds. The same limit applies to the methods of a Python SUT that the main thread calls. *model* is the name
-    of the judging model if it differs from that of *machine*.
+    receives *options*. Otherwise, raise :class:`InputError`. A reference or model is used under *profile*. *model* is
+    the name of the judging model if it differs from that of *machine*.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -164,13 +152,16 @@ def find(
     'SHUT'
     """
     rest = name.partition(":")[2]
-    asked = SutRequest(
-        rest=rest, machine=machine, model=model or machine.name, profile=profile, timeout=timeout, options=options or {}
-    )
-    return factory_of(name, asked, counts)
+    model = model or machine.name
+    asked = SutRequest(rest=rest, machine=machine, model=model, profile=profile, options=options or {})
+    return factory_of(name, asked)
 
 
 def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
+    """Return a factory for the SUT called *name*. A system that is simulated has *counts* copies of its parts.
+
+    A process must answer within the time limit of *asked*, and a Python SUT if the main thread calls it.
+    """
     kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
     match kind:
@@ -181,10 +172,14 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
             factory = named_object(name, rest)
         case "exec" if rest.strip():
             child: Callable[..., SUT] = import_module("fsm.conformance.exec.adapter").child
-            limits = {} if timeout is None else {"timeout": timeout}
-            factory = partial(child, rest, **limits)
+            factory = partial(child, rest) if timeout is None else partial(child, rest, timeout=timeout)
         case "model" if rest:
-            factory = partial(Simulated, _model(rest, profile, counts))
+            if is_system(rest):
+                system = load_system(rest, counts)
+                other = flatten(system.under(within(profile, system.profiles)))
+            else:
+                other = load(rest).partly_under(profile)
+            factory = partial(Simulated, other)
         case _ if scheme is not None:
             factory = scheme.factory(asked)
         case _:
@@ -209,10 +204,9 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*. After *timeout* seconds, raise :class:`BrokenError` in it.
+    """Call *method*. After *timeout* seconds, raise :class:`BrokenError` in it, if this is the main thread.
 
     If the method catches the exception, it is raised again every *timeout* seconds, and when the method returns.
-    Outside the main thread, there is no time limit.
     """
     if current_thread() is not main_thread():
         return method(*arguments)  # The search for races handles hanging threads itself.
@@ -233,13 +227,6 @@ def _call_within(method: Callable[..., object], timeout: float, *arguments: obje
     if next(alarms):  # The method has caught the exception.
         raise late
     return found
-
-
-def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> Machine:
-    if is_system(name):
-        system = load_system(name, counts)
-        return flatten(system.under(within(profile, system.profiles)))
-    return load(name).partly_under(profile)
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
@@ -272,11 +259,8 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
             raise _refusal(name, f"the module or object has no {part}", hint)
         found = getattr(found, part)
     if not callable(found):
-        raise _refusal(
-            name,
-            "this is neither a function nor a class",
-            "name a function or class that returns the system under test",
-        )
+        hint = "name a function or class that returns the system under test"
+        raise _refusal(name, "this is neither a function nor a class", hint)
     factory: Callable[[], SUT] = found
     return factory
 

@@ -30,12 +30,13 @@ def point(here: Configuration) -> Point:
     return Point(here.state, next((call.row for call in here.pending if call.stage == HELD), IDLE))
 
 
+def _held(call: int) -> tuple[Pending, ...]:
+    return () if call == IDLE else (Pending(call, HELD, 0),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """Judges steps against the machine of ``plan``.
-
-    ``others`` are the tables of other profiles. Their deviations may explain a violation.
-    """
+    """Judges steps against the machine of ``plan``. Deviations in the tables ``others`` may explain a violation."""
 
     plan: Plan
     others: tuple[Table, ...]
@@ -56,14 +57,12 @@ class Oracle:
         row = self.plan.table.row[step.event]
         left = {IDLE} if step.stage == "end" else {point(each).call for each in before}
         calls = {row} if seen.reply is None else left
-        pending = [() if call == IDLE else (Pending(call, HELD, 0),) for call in sorted(calls)]
         states = range(len(self.plan.table.states))
-        anywhere = (Configuration(state, each, seen.outputs or ()) for state in states for each in pending)
+        anywhere = (Configuration(each, _held(call), seen.outputs or ()) for each in states for call in sorted(calls))
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def at(self, here: Point) -> Configurations:
-        pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
-        return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
+        return replace(self.dynamics, coming=()).closed([Configuration(here.state, _held(here.call))])
 
     def sure(self, here: Point) -> bool:
         """Check whether an entity at the point *here* can leave it only by a step of the test."""
@@ -94,12 +93,10 @@ class Oracle:
         """Check whether *seen* is a correct response to *edge* if nothing else happened."""
         if edge.to is None:
             return True
-        emits = tuple(output for way in edge.ways for output in way.emits)
-        last = edge.ways[-1]
+        right, last = self.expected_response(edge, shown=True, emitted=True), edge.ways[-1]
         replied = (seen.reply is None) == last.begins
         fits = not last.reply or self.dynamics.rules.fits(last.index, seen.reply or "")
-        shows = self.plan.table.shows[edge.to.state]
-        return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
+        return replied and fits and seen.outputs in {None, right.outputs} and seen.shows in {"", right.shows}
 
     def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
         table = self.plan.table
@@ -114,8 +111,7 @@ class Oracle:
             line=number,
         )
         here = before
-        begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
-        if begun:
+        if seen.reply is None and (begun := self.legal(before, step, replace(seen, shows=""))):
             # The call may still be in progress. The violation is then that the SUT shows this state before the
             # call has returned.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
@@ -147,18 +143,16 @@ class Oracle:
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
-    """Return the oracle for *machine* under *profile*, or without a profile.
+    """Return the oracle for *machine* under *profile*. Calls are left in progress only if *overlaps* is true.
 
-    If *overlaps* is false, no call is left in progress. *sut* may limit the plan: outcomes that it never has are
-    skipped, and signals that it may send unprompted are expected.
+    *sut* may limit the plan: outcomes that it never has are skipped, and signals that it may send are expected.
     """
     table = tabulate(machine.under(profile))
+    moves, plan = dynamics(table), Plan(table=table, overlaps=overlaps)
     if isinstance(sut, Limited):
         signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
         moves = dynamics(table, shown=signals.difference(sut.unasked()))
         plan = Plan(table=table, overlaps=overlaps, never=sut.never)
-    else:
-        moves, plan = dynamics(table), Plan(table=table, overlaps=overlaps)
     return Oracle(
         plan=plan,
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),

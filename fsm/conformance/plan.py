@@ -52,11 +52,11 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]  # the point, the event, and
 
 
 class Edge(NamedTuple):
-    """A step from one point to another.
+    """A step from one point to another, which is ``None`` if the model does not specify the step.
 
-    ``to`` is ``None`` if the model does not specify the step. ``cells`` and ``choice`` have one element for each
-    stage of the step: the (row, state) pair that the stage exercises, and whether there are several outcomes to
-    choose from. ``ways`` holds the outcome of each stage in the table. An unspecified last stage has no outcome.
+    ``cells`` and ``choice`` have one element for each stage of the step: the (row, state) pair that the stage
+    exercises, and whether there are several outcomes to choose from. ``ways`` holds the outcome of each stage in the
+    table. An unspecified last stage has no outcome.
     """
 
     source: Point
@@ -152,10 +152,9 @@ class Plan:
             if row.ends:
                 continue
             yield from self.alternatives(point, row.event.name, "do")
-            if self.overlaps and point.call == IDLE:
-                for way in self.table.step(point.state, row.index) or ():
-                    if way.begins:
-                        yield self._edge(point, "begin", ((row.index, point.state, way),), row.index)
+            if self.overlaps and point.call == IDLE and row.index in self.table.end:
+                begun = self.alternatives(point, row.event.name, "begin")
+                yield from (edge for edge in begun if edge.to is not None and edge.to.call == row.index)
         if point.call != IDLE:
             end = self.table.end[point.call]
             for way in self.table.step(point.state, end) or ():

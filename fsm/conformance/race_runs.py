@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import count, repeat
+from itertools import count, product, repeat
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from fsm.conformance.failure import raised
@@ -35,11 +35,7 @@ PATIENCE: Final = 10.0  # number of seconds after which a thread that has not re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """The events of one test.
-
-    The events in ``before`` and ``after`` happen one by one. The events in ``threads`` happen concurrently, between
-    the two.
-    """
+    """The events of one test: first those in ``before``, one by one, then those of all ``threads``, then ``after``."""
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
@@ -56,13 +52,13 @@ class Programme:
                 yield Programme(before=left[0], threads=tuple(filter(None, left[1:-1])), after=left[-1])
 
 
+Try: TypeAlias = tuple[Programme, int]
+"""A run of a programme. Its number decides whether threads take turns, and when."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The evidence of a race.
-
-    ``told`` lists the events that the SUT sent, timed by the monotonic clock. ``files`` maps the suffix of each
-    file of the recording to its contents.
-    """
+    """The events that the SUT sent, timed by the monotonic clock, and the contents of its files by suffix."""
 
     told: tuple[Operation, ...]
     files: Mapping[str, bytes]
@@ -70,10 +66,7 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges races.
-
-    Every test begins with the events in ``before``. Its threads may also make the calls in ``beside``.
-    """
+    """A SUT that judges races. Tests begin with the events in ``before``; threads may also make calls in ``beside``."""
 
     before: Sequence[str]
     beside: Sequence[str]
@@ -92,9 +85,8 @@ class RaceJudging(Protocol):
 class Race:
     """A test whose history is not legal.
 
-    The reason is ``verdict``. If the run could not be judged, the reason is ``broken``, and if the SUT judges
-    itself, it is ``violation``. If the test was run again, ``repeated`` holds the number of races and the number of
-    runs.
+    The reason is ``verdict``, ``broken`` if the run could not be judged, or ``violation`` if the SUT judges itself. If
+    the test was run again, ``repeated`` holds the number of races and the number of runs.
     """
 
     programme: Programme
@@ -120,10 +112,7 @@ def kind_of(violation: Violation) -> RaceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The races that a search found.
-
-    ``cut`` is true if the search ended early, because time ran out or the SUT was ``gone``.
-    """
+    """The races that a search found. ``cut`` is true if it ended early, because time ran out or the SUT was gone."""
 
     found: tuple[Race, ...]
     programmes: int
@@ -139,11 +128,7 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The timing of tests on a remote SUT.
-
-    Threads wait up to ``delay`` seconds before each event. The search for races may take ``seconds``, and so may
-    the shrinking of a race.
-    """
+    """Threads on a remote SUT wait up to ``delay`` s. The search, and the shrinking of a race, last ``seconds``."""
 
     delay: float
     seconds: float
@@ -151,11 +136,11 @@ class Pace:
 
 @dataclass(kw_only=True)
 class Runs:
-    """Runs programmes on one SUT, and remembers the last ``race``.
+    """Runs programmes on one SUT.
 
     A violation whose kind is in ``known`` is not a race. If ``wanted`` is set, other kinds of violations are
     ignored too. ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns at its lines.
-    ``stuck`` is true once threads hang.
+    ``stuck`` is true once threads hang, and ``cut`` once runs were left out because the time was over.
     """
 
     machine: Machine
@@ -163,44 +148,45 @@ class Runs:
     patience: float
     pace: Pace | None
     chance: int = 0
-    race: Race | None = None
     stuck: bool = False
     gone: bool = False
+    cut: bool = False
     lines: bool = True
     known: set[RaceKind] = field(default_factory=set)
     wanted: RaceKind | None = None
+    done: Counter[Programme] = field(default_factory=Counter)
     _until: float = math.inf
-    _cut: bool = False
-    _done: Counter[Programme] = field(default_factory=Counter)
 
     def allow(self, share: float) -> None:
         if self.pace is not None:
             self._until = time.monotonic() + share * self.pace.seconds
 
-    @property
-    def late(self) -> bool:
-        return time.monotonic() > self._until
+    def races(self, tries: Iterable[Try]) -> Iterator[Race]:
+        """Yield the races in *tries* until threads hang, the SUT is gone or the time is over."""
+        for programme, number in tries:
+            if self.stuck or self.gone or time.monotonic() > self._until:
+                self.cut |= not self.stuck
+                return
+            self.done[programme] += 1
+            if (race := self._run_once(programme, number)) is not None:
+                yield race
 
-    def search(self, found: Sequence[Race] = ()) -> RaceSearch:
-        events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
-        runs = self._done.total()
-        return RaceSearch(found=tuple(found), programmes=len(self._done), runs=runs, events=events, cut=self._cut)
+    def hunt(self, tries: Iterable[Try], most: int) -> list[Race]:
+        """Return up to *most* races that need threads. Each kind occurs once, if the SUT judges itself."""
+        found: list[Race] = []
+        for race in self.races(tries):
+            if self.needs_threads(race):
+                found.append(race)
+            self.known.add(race.kind)
+            if len(found) >= most:
+                break
+        return found
 
-    def races(self, programme: Programme, repeats: int) -> bool:
-        return any(self.shows_race(programme, number) for number in range(repeats))
-
-    def shows_race(self, programme: Programme, number: int) -> bool:
-        if self.stuck:
-            return True
-        if self.late or self.gone:
-            self._cut = True
-            return False
-        self._done[programme] += 1
-        race = self._run_once(programme, number)
-        if race is None:
-            return False
-        self.race = race
-        return True
+    def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
+        """Return *repeats* runs of each programme. Those on a remote SUT are interleaved, as time may run out."""
+        if self.pace is None:
+            return product(programmes, range(repeats))
+        return ((programme, number) for number, programme in product(range(repeats), programmes))
 
     def _run_once(self, programme: Programme, number: int) -> Race | None:
         run = _Run(runs=self, programme=programme, turns=self.lines and not self.pace and (number + 1) % 3 != 0)
@@ -230,10 +216,7 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that *race* does not recur when its events run one by one.
-
-        The events are tried in the order in which the calls began and in the order in which they returned.
-        """
+        """Check that *race* does not recur when its events run one by one, as they began and as they returned."""
         if race.witness is None or self.stuck or self.gone:
             return True
         concurrent = [operation for operation in race.history.operations if operation.thread]
@@ -245,15 +228,13 @@ class Runs:
         return all(other is None or other.kind != race.kind for other in alone)
 
     def shrink(self, race: Race, repeats: int) -> Race:
-        self.race, self.wanted = race, race.kind or None
-        fails = True
-        while fails and not self.stuck and not self.gone:
-            smaller = dict.fromkeys(self.race.programme.smaller())
-            runs = ((each, number) for each in smaller for number in range(repeats))
-            if self.pace is not None:  # Interleave the runs, so that a programme that often races is found early.
-                runs = ((each, number) for number in range(repeats) for each in smaller)
-            fails = any(self.shows_race(programme, number) for programme, number in runs)
-        return self.race
+        self.wanted = race.kind or None
+        smaller: Race | None = race
+        while smaller is not None:
+            race = smaller
+            programmes = dict.fromkeys(race.programme.smaller())
+            smaller = next(self.races(self.repeated(programmes, repeats)), None)
+        return race
 
 
 @dataclass(kw_only=True)
@@ -271,25 +252,14 @@ class _Run:
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
     def all(self, chance: random.Random) -> None:
-        parts: tuple[Callable[[], None], ...] = (
-            self._reset,
-            lambda: self._do_all(self.programme.before),
-            lambda: self._run_threads(chance),
-            lambda: self._do_all(self.programme.after),
-            self._look,
-        )
-        for part in parts:
-            try:
-                part()
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
-                self.broken.append(f"the SUT {raised(error)}")
-            if self.broken:
-                return
-
-    def _reset(self) -> None:
-        self.runs.sut.reset()
-        if isinstance(self.runs.sut, Emitting):
-            self.runs.sut.outputs()
+        try:
+            self.runs.sut.reset()
+            if isinstance(self.runs.sut, Emitting):
+                self.runs.sut.outputs()
+            if self._do_all(self.programme.before) and self._run_threads(chance) and self._do_all(self.programme.after):
+                self._look()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
+            self.broken.append(f"the SUT {raised(error)}")
 
     def _look(self) -> None:
         if isinstance(self.runs.sut, RaceJudging):
@@ -304,10 +274,10 @@ class _Run:
             seen = self.runs.sut.outputs()
             self._outputs = None if seen is None else tuple(seen)
 
-    def _run_threads(self, chance: random.Random) -> None:
+    def _run_threads(self, chance: random.Random) -> bool:
         threads = self.programme.threads
         if not threads:
-            return
+            return True
         barrier = threading.Barrier(len(threads))
         turns = Turns(len(threads), chance) if self.turns else None
         pace = self.runs.pace
@@ -330,15 +300,14 @@ class _Run:
         if hanging:
             self.runs.stuck = True
             self.broken.append(f"{' and '.join(hanging)} did not return within {self.runs.patience:g} s")
+        return not self.broken
 
-    def _do_all(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> None:
-        for event, wait in zip(events, waits, strict=False):
-            if wait:
-                time.sleep(wait)
-            if not self._do(event, thread):
-                return
+    def _do_all(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> bool:
+        return all(self._do(event, thread, wait) for event, wait in zip(events, waits, strict=False))
 
-    def _do(self, event: str, thread: int) -> bool:
+    def _do(self, event: str, thread: int, wait: float) -> bool:
+        if wait:
+            time.sleep(wait)
         number = next(self._numbers)
         asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
         self._operations[number] = asked
@@ -355,9 +324,10 @@ class _Run:
         known = self.runs.machine.events.get(event)
         call = known is None or known.kind == "call"
         self._operations[number] = replace(asked, returned=returned, reply=reply if call else "")
-        if call and not reply:
-            self.broken.append(f"{where} has no reply, but a call must reply ok or an error code")
-        return not call or bool(reply)
+        if reply or not call:
+            return True
+        self.broken.append(f"{where} has no reply, but a call must reply ok or an error code")
+        return False
 
 
 @contextmanager

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeOption:
-    """An option of ``fsm test``, such as ``--queue``, for the systems under test of one scheme.
-
-    Its value is a string.
-    """
+    """An option of ``fsm test``, such as ``--queue``, for one scheme. Its value is a string."""
 
     name: str
     metavar: str = "TEXT"
@@ -32,17 +29,16 @@ class SchemeOption:
 
     @property
     def key(self) -> str:
-        """The key under which :attr:`SutRequest.options` holds the value of the option."""
+        """The key of the option in :attr:`SutRequest.options`."""
         return self.name.lstrip("-").replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SutRequest:
-    """A request for a system under test.
+    """A request for the system under test whose name has the part ``rest`` after the scheme and the colon.
 
-    ``rest`` is the part of the name after the scheme and the colon. Tests are planned from ``machine``; ``model``
-    is only the name of the model. ``options`` contains the options of the scheme that the user gave. If ``record``
-    is set, the calls of failed tests are written to this file.
+    Tests are planned from ``machine``; ``model`` is only the name of the model. ``options`` are those of the scheme
+    that the user gave. The calls of failed tests are written to the file ``record``, if it is given.
     """
 
     rest: str
@@ -75,18 +71,15 @@ class Scheme:
         name: The part before the colon in the name of a system under test.
         rest: The placeholder for the part after the colon in help texts, such as ``ADDRESS``.
         about: A line about the scheme in the help of ``fsm test``.
-        factory: Returns a function that makes a system under test. Raises :class:`InputError` if the system cannot be
-            tested.
+        factory: Returns a function that makes a system under test, or raises :class:`InputError`.
         options: The options of the scheme.
         machine: Returns the machine from which to plan tests, or ``None`` for the model's machine. Raises
             ``ValueError`` with a message for the user if the options do not fit the model or each other.
         waits: Whether the system under test itself enforces the time limit for answers.
         slow: Whether calls take long and failures may not recur. If so, the search for races uses random delays and a
             time limit, and failures are repeated.
-        during: Returns a context manager for the whole test. It yields a function that returns a message to print at
-            the end, or an empty string.
-        repeated: Repeats the failures of a test to count how often each failure recurs, and writes their calls to the
-            record.
+        during: Returns a context manager for the whole test. It yields a function that returns a last message to print.
+        repeated: Repeats failures to count how often they recur, and writes their calls to the record.
     """
 
     name: str
@@ -129,8 +122,7 @@ class DomainClient:
         arranged: The calls that a client can make fail after they have begun.
         exits: Maps a kind of entity to a signal that happens by itself. A client can wait for this signal.
         takes: Returns whether the calls of a machine can be made by shell lines.
-        lines: Returns shell lines that take the steps of a plan on one entity. The entity starts in the initial
-            state.
+        lines: Returns shell lines that take the steps of a plan on one entity, which starts in the initial state.
         preamble: Shell code that must run once before all lines.
     """
 

@@ -14,17 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import Cover, FailedError, Failure
 from fsm.conformance.oracle import Oracle
+from fsm.conformance.plan import Plan
 from fsm.monitor.property_watch import Watch
 from fsm.sut import SUT, Costly, Stimulus
-
-SETTINGS: Final = settings(
-    database=None,
-    deadline=None,
-    print_blob=False,
-    verbosity=Verbosity.quiet,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
 
 SELDOM: Final = 32  # one in this number of random steps may be costly
 
@@ -39,7 +31,17 @@ def random_failure(
         return FailedError(failure)
 
     kind = walker(oracle, sut, cover, watch=watch, failing=failing)
-    how = settings(SETTINGS, max_examples=examples, stateful_step_count=steps, phases=(Phase.generate, Phase.shrink))
+    how = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        phases=(Phase.generate, Phase.shrink),
+        database=None,
+        deadline=None,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
     seed(chance)(kind)
     with suppress(FailedError, Flaky):  # Flaky means that Hypothesis could not reproduce the failure.
         run_state_machine_as_test(kind, settings=how)
@@ -54,10 +56,9 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*.
+    """Return a Hypothesis state machine that drives *sut*. Only the property of *watch* is judged, if it is given.
 
-    If *watch* is given, only its property is judged. ``failing(failure)`` returns the exception to raise for a
-    failure.
+    ``failing(failure)`` returns the exception to raise for a failure.
     """
     # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
@@ -112,9 +113,8 @@ def walker(
     return Conformance
 
 
-TRIES = 500
-
-REPEATS = 20
+TRIES: Final = 500  # maximum number of shorter tests to try
+REPEATS: Final = 20
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
@@ -123,17 +123,29 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     First, the beginning of the test is replaced by a shorter path to the same point; then steps are removed. A
     failure that does not recur is repeated to count how often the test fails.
     """
-    search = _Search(walk, failure)
-    if any(search.tried(steps) for steps in search.sparse_shortcuts()) or _same_failure(walk, failure, failure.steps):
-        while any(
-            search.tried(steps) for steps in chain(search.sparse_shortcuts(), search.shortcuts(), search.without())
-        ):
-            pass
-        failure = search.best
-        if _same_failure(walk, failure, failure.steps):
-            return failure
-    failed = sum(_same_failure(walk, failure, failure.steps) is not None for _ in range(REPEATS))
-    return replace(failure, repeated=(failed, REPEATS))
+    plan = walk().oracle.plan
+    tried: set[tuple[Stimulus, ...]] = set()
+
+    def shorter(tests: Iterable[tuple[Stimulus, ...]], best: Failure) -> Failure | None:
+        for steps in tests:
+            if len(steps) < len(best.steps) and steps not in tried and len(tried) < TRIES:
+                tried.add(steps)
+                found = _same_failure(walk, best, steps)
+                if found is not None and len(found.steps) < len(best.steps):
+                    return found
+        return None
+
+    best = shorter(_shortcuts(plan, failure, sparse=True), failure) or failure
+    if best is not failure or _same_failure(walk, failure, failure.steps):
+        found: Failure | None = best
+        while found is not None:
+            best = found
+            shortcuts = chain(_shortcuts(plan, best, sparse=True), _shortcuts(plan, best))
+            found = shorter(chain(shortcuts, _without_steps(best.steps)), best)
+        if _same_failure(walk, best, best.steps):
+            return best
+    failed = sum(_same_failure(walk, best, best.steps) is not None for _ in range(REPEATS))
+    return replace(best, repeated=(failed, REPEATS))
 
 
 def _same_failure(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
@@ -144,46 +156,24 @@ def _same_failure(walk: Callable[[], Execution], failure: Failure, steps: Iterab
     return None
 
 
-class _Search:
-    def __init__(self, walk: Callable[[], Execution], failure: Failure) -> None:
-        self.walk = walk
-        self.best = failure
-        self._plan = walk().oracle.plan
-        self._runs = 0
-        self._tried: set[tuple[Stimulus, ...]] = set()
+def _shortcuts(plan: Plan, failure: Failure, *, sparse: bool = False) -> Iterator[tuple[Stimulus, ...]]:
+    """Yield tests that reach some point of the failed test by a shorter path. The latest point comes first.
 
-    def tried(self, steps: tuple[Stimulus, ...]) -> bool:
-        if len(steps) >= len(self.best.steps) or steps in self._tried or self._runs >= TRIES:
-            return False
-        self._tried.add(steps)
-        self._runs += 1
-        found = _same_failure(self.walk, self.best, steps)
-        if found is None or len(found.steps) >= len(self.best.steps):
-            return False
-        self.best = found
-        return True
-
-    def sparse_shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        kept = 1
-        while kept < len(self.best.trace):
-            yield from self._shortcut(len(self.best.trace) - kept)
-            kept *= 2
-
-    def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield tests that reach some point of the failed test by a shorter path. The latest point comes first."""
-        for index in range(len(self.best.trace) - 1, 0, -1):
-            yield from self._shortcut(index)
-
-    def _shortcut(self, index: int) -> Iterator[tuple[Stimulus, ...]]:
-        plan, point = self._plan, self.best.trace[index].point
-        path = plan.path(plan.start, point) if point else None
+    If *sparse* is true, only the 1, 2, 4, 8, … last steps are kept.
+    """
+    for kept in range(1, len(failure.trace)):
+        index = len(failure.trace) - kept
+        point = failure.trace[index].point
+        if point is None or (sparse and kept.bit_count() > 1):
+            continue
+        path = plan.path(plan.start, point)
         if path is not None and len(path) < index:
-            yield (*(edge.step for edge in path), *self.best.steps[index:])
+            yield (*(edge.step for edge in path), *failure.steps[index:])
 
-    def without(self) -> Iterator[tuple[Stimulus, ...]]:
-        steps = self.best.steps
-        size = len(steps) // 2
-        while size:
-            for first in range(len(steps) - 1 - size, -1, -1):
-                yield steps[:first] + steps[first + size :]
-            size //= 2
+
+def _without_steps(steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
+    size = len(steps) // 2
+    while size:
+        for first in range(len(steps) - 1 - size, -1, -1):
+            yield steps[:first] + steps[first + size :]
+        size //= 2

@@ -1,9 +1,9 @@
 """Test one implementation from beginning to end."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import count
 from typing import Final
 
@@ -22,16 +22,16 @@ from fsm.conformance.tours import DistinguishingSequences, FrugalTour
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
 from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
-from fsm.machine.evidence import Run, RunStep
+from fsm.machine.evidence import Run
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.system import System
-from fsm.machine.traversal import BreadthFirst
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
+MISSED: Final = 10  # number of attempts at a step of a frugal tour
 KINDS: Final = 25  # number of different kinds of failures at which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
 REMOTE_REPEATS: Final = 3  # number of runs on a remote SUT; it is smaller to leave time for more programmes
@@ -77,12 +77,12 @@ def conform(
     tested = factory()
     if threads > 1:
         refuse_serial(tested)
-    try:
+    with closing(tested):
         oracle = oracle_of(machine, profile, overlaps=isinstance(tested, Overlapping), sut=tested)
         cover = Cover()
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
-        tour = _frugal_tour if isinstance(tested, Costly) else _nearest_first if isinstance(tested, Limited) else _tour
+        tour = _frugal_tour if isinstance(tested, Costly | Limited) else _tour
         causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
         failures = causes.failures()
@@ -96,8 +96,6 @@ def conform(
         told = tested.events() if isinstance(tested, Telling) else None
         failures += [Failure(violation=each) for each in told.violations] if told else []
         found = _make_tested(name or (sut if isinstance(sut, str) else ""), oracle, tested, cover, failures)
-    finally:
-        tested.close()
     races = None
     known = {kind_of(each.violation) for each in failures if each.violation is not None}
     continues = isinstance(tested, RaceJudging) and all(each.violation is not None for each in failures)
@@ -133,25 +131,20 @@ def replay(
     name: str = "",
 ) -> Tested:
     """Take *steps* on the SUT that *factory* makes, and judge them. Steps that cannot be taken are skipped."""
-    sut = factory()
-    try:
+    with closing(factory()) as sut:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
         walk = Execution(oracle, sut)
-        failures: tuple[Failure, ...] = ()
+        failures: list[Failure] = []
         try:
             walk.reset()
             for step in steps:
-                before = len(walk.trace)
-                walk.take(step)
-                if len(walk.trace) == before and walk.point is not None:
+                if not walk.take(step) and walk.point is not None:
                     why = "this step cannot be taken here with these outcomes"
                     walk.cover.unsupported.setdefault((walk.point, step.event, step.stage), why)
             walk.finish()
         except FailedError as failed:
-            failures = (failed.failure,)
+            failures.append(failed.failure)
         return replace(_make_tested(name, oracle, sut, walk.cover, failures), shortened=True)
-    finally:
-        sut.close()
 
 
 def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
@@ -187,49 +180,25 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                     return
 
 
-def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    with suppress(FailedError):  # the first test reports it
-        walk.restart()
-    left = dict.fromkeys(edges)
-    while (edge := _nearest_edge(walk.oracle.plan, walk.point, walk.cover, left)) is not None:
-        del left[edge]
-        advanced(len(edges) - len(left))
-        try:
-            walk.aim(edge)
-        except FailedError as failed:
-            if causes.add(failed.failure):
-                break
-            walk.restart()
-
-
-def _nearest_edge(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
-    for start in dict.fromkeys([point or plan.start, plan.start]):
-        search: BreadthFirst[Point, Edge] = BreadthFirst(
-            [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
-        )
-        for edge in search:
-            if cover.took(edge):
-                left.pop(edge, None)
-            elif edge in left:
-                return edge
-    return None
-
-
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
     tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
+    whole = len(tour.left)
+    missed: Counter[Edge] = Counter()
     here: Point | None = None
-    while (route := tour.route(here)) is not None:
-        advanced(tour.done)
-        edge = route.edges[0]
+    while route := tour.route(here):
+        advanced(whole - len(tour.left))
+        edge = route[0]
         try:
-            if route.anew:
+            if edge.source != here:
                 walk.restart()
-            for edge in route.edges:
+            for edge in route:
                 tour.took(edge)
                 if not walk.aim(edge):
-                    tour.look()
+                    missed[route[-1]] += 1
                     break
+            if missed[route[-1]] == MISSED:
+                tour.left.discard((route[-1].source, route[-1].step))
             here = walk.point
         except FailedError as failed:
             here = None
@@ -300,15 +269,13 @@ def run_property_test(
     """
     if why := untestable(stated):
         return PropertyTestResult(of=stated, untested=why, unwatchable=True)
-    sut = factory()
-    try:
+    with closing(factory()) as sut:
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         required = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
         fields = requirement_checker(required, oracle.plan.table.machine, Folder())
         oracle = replace(oracle, fields=fields)
         watch = Watch(machine, stated, profile=profile)
-        walk = partial(Execution, oracle, sut, watch=watch)
         failure, cover = None, Cover()
         try:
             for aim in watch.aims():
@@ -318,7 +285,7 @@ def run_property_test(
         if failure is None and examples:
             failure = random_failure(oracle, sut, cover, watch=watch, examples=examples, steps=steps, chance=chance)
         if failure:
-            shortest = shrink(walk, failure)
+            shortest = shrink(lambda: Execution(oracle, sut, watch=watch), failure)
             trace = tuple(_as_written(oracle.plan, taken) for taken in shortest.trace)
             return PropertyTestResult(of=stated, failure=replace(shortest, trace=trace), cover=cover)
         if (unseen := _method_needed(stated.claim, oracle.plan)) in needed(oracle.plan.table, sut, cover):
@@ -326,8 +293,6 @@ def run_property_test(
         tried = any(fields.tested.values()) if fields.tested else watch.tried
         untested = "" if tried else "no test has put the property to the test"
         return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet, cover=cover)
-    finally:
-        sut.close()
 
 
 def _method_needed(claim: Claim, plan: Plan) -> str:
@@ -343,7 +308,9 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
     left = list(run.steps)
     while left:
         step = left.pop(0)
-        begins = not step.ends and _begins_call(machine, step)
+        cell = machine.events[step.event].cells[step.source]
+        ways = cell.outcomes if isinstance(cell, Moves) and not step.ends else ()
+        begins = any(way.begins and way.name == step.outcome for way in ways)
         if overlaps or not begins:
             yield Stimulus(step.event, "end" if step.ends else "begin" if begins else "do", (step.outcome,))
             continue
@@ -355,8 +322,3 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
 def _as_written(plan: Plan, taken: Taken) -> Taken:
     edge = plan.wanted(taken.point, taken.step) if taken.point else None
     return replace(taken, step=edge.step) if edge else taken
-
-
-def _begins_call(machine: Machine, taken: RunStep) -> bool:
-    cell = machine.events[taken.event].cells[taken.source]
-    return isinstance(cell, Moves) and any(way.name == taken.outcome and way.begins for way in cell.outcomes)

@@ -46,9 +46,15 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    first = _find_obstacle(edge, oracle.plan, cover)
-    if not first and not oracle.sure(edge.source):
-        first = Obstacle.AMBIGUITY
+    never = any((edge.step.event, outcome) in oracle.plan.never for outcome in edge.step.expected or ("",))
+    if edge.step.stage != "do" and not oracle.plan.overlaps:
+        first = Obstacle.OVERLAP
+    elif edge.doing in cover.unsupported:
+        first = Obstacle.SUPPORT
+    elif never:
+        first = Obstacle.CHOICE
+    else:
+        first = Obstacle.NONE if oracle.sure(edge.source) else Obstacle.AMBIGUITY
     yield first
     arranged = (edge.source, edge.step) in cover.arranged
     seen = oracle.expected_response(edge, shown=cover.shown, emitted=cover.heard) if edge.to is not None else None
@@ -60,21 +66,9 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
         yield max(first, chosen, Obstacle.NONE if is_known else Obstacle.AMBIGUITY)
 
 
-def _find_obstacle(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
-    if edge.step.stage != "do" and not plan.overlaps:
-        return Obstacle.OVERLAP
-    if edge.doing in cover.unsupported:
-        return Obstacle.SUPPORT
-    left_out = any((edge.step.event, outcome) in plan.never for outcome in edge.step.expected or ("",))
-    return Obstacle.CHOICE if left_out else Obstacle.NONE
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The verdict that a SUT does not conform.
-
-    ``failures`` has one failure for each cause. It may be empty if there is a ``race``.
-    """
+    """The SUT does not conform. There is a failure for each cause, and there may be none if there is a ``race``."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -127,21 +121,14 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """The verdict on the SUT.
-
-        The SUT is nonconforming after a failure or race. The verdict is *holds* if the tests also exercised
-        every pair that the plan can force.
-        """
+        """The verdict on the SUT. It *holds* if no test failed and every pair that the plan can force was exercised."""
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
 
     @property
     def unknown(self) -> str:
-        """The reason why the tests do not prove that the SUT conforms, although they found no failure.
-
-        It is empty if they do prove it.
-        """
+        """The reason why the tests do not prove that the SUT conforms, although they found no failure, if any."""
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
@@ -164,27 +151,18 @@ class Tested:
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The exercised pairs whose outputs were never compared.
-
-        There are none if the machine has no outputs or the SUT does not report outputs.
-        """
+        """The exercised pairs whose outputs were never compared, if there are outputs and the SUT reports them."""
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The pairs that the plan could have forced but the tests did not exercise.
-
-        The verdict is *holds* only if there are no such pairs.
-        """
+        """The pairs that the plan could have forced but the tests did not exercise."""
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """The pairs that the tests did not exercise, grouped by obstacle.
-
-        A pair counts as ambiguous if it was exercised only while the state was uncertain.
-        """
+        """Untested pairs by obstacle. A pair that was exercised only in an uncertain state counts as ambiguous."""
         found: dict[Obstacle, list[tuple[int, int]]] = {}
         for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
@@ -208,10 +186,7 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The outcomes that never occurred although other outcomes of the same cell did, as (row, state, name).
-
-        Deviations are left out.
-        """
+        """Outcomes, except deviations, that never occurred although others of their cell did: (row, state, name)."""
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(

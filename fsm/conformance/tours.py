@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.conformance.failure import Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Edge, Plan, Point
-from fsm.machine.traversal import BreadthFirst, closure
+from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
 _Pair: TypeAlias = "tuple[Point, Point]"
@@ -34,10 +34,7 @@ class _Predecessor(NamedTuple):
 
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Short runs that distinguish the points of a plan.
-
-    Replies are always compared. States are compared if ``shown`` is true, and outputs if ``emitted`` is true.
-    """
+    """Short runs that distinguish points by replies, by states if ``shown``, and by outputs if ``emitted``."""
 
     oracle: Oracle
     shown: bool = True
@@ -111,31 +108,18 @@ class DistinguishingSequences:
 MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is avoided
 
 
-_Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
-
-
-class Route(NamedTuple):
-    """The next edges to take.
-
-    They begin at the start of the plan if ``anew`` is true, and otherwise at the current point.
-    """
-
-    anew: bool
-    edges: tuple[Edge, ...]
-
-
 class FrugalTour:
-    """Finds routes that take all given edges with few costly events.
+    """Finds routes that take all given edges with few costly events. ``left`` holds the point and step of those left.
 
-    At each point, one outcome of a costly event is enough if the other outcomes occur at other points. Edges that
-    have failed, or for which *avoided* returns true, are not taken.
+    A route leads to the nearest edge left: by cheap edges, else by costly edges only, because several in a row cost no
+    more than one, else by any edges. At each point, one outcome of a costly event is enough if the other outcomes
+    occur at other points. Edges that have failed, or for which *avoided* returns true, are not taken.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> plan = Plan(tabulate(load("examples/models/washer.toml")), overlaps=False)
-    >>> route = FrugalTour(plan, plan.edges, lambda event: event == "power-cut").route(plan.start)
-    >>> route.anew, len(route.edges)
-    (False, 10)
+    >>> [str(each.step) for each in FrugalTour(plan, plan.edges, lambda event: event == "power-cut").route(plan.start)]
+    ['start=refused']
     """
 
     def __init__(
@@ -146,165 +130,45 @@ class FrugalTour:
         avoided: Callable[[Edge], bool] = lambda _: False,
     ) -> None:
         self.plan = plan
-        targets = (edge.to for edge in plan.edges if edge.to is not None)
-        self._points = tuple(dict.fromkeys([*(edge.source for edge in plan.edges), *targets]))
-        self._left = {(edge.source, edge.step) for edge in edges}
-        self._all = len(self._left)
-        self._after_costly = False
-        self._seen: set[Stimulus] = set()
-        self._missed: dict[Stimulus, list[Point]] = {}
+        self.left = {(edge.source, edge.step) for edge in edges}
         self._costly = cache(costly)
         self._avoided = avoided
+        self._seen: set[Stimulus] = set()
+        self._missed: dict[Stimulus, list[Point]] = {}
         self._failures: Counter[tuple[object, ...]] = Counter()
         self._failed: set[object] = set()
-        self._cheap: _Edges = {}
-        self._dear: _Edges = {}
-        self.look()
-
-    @property
-    def done(self) -> int:
-        return self._all - len(self._left)
 
     def took(self, edge: Edge) -> None:
-        self._left.discard((edge.source, edge.step))
-        self._after_costly = self._costly(edge.step.event)
-        if not self._after_costly:
+        self.left.discard((edge.source, edge.step))
+        if not self._costly(edge.step.event):
             return
         self._seen.add(edge.step)
         for other in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage):
             if other.step in self._seen:
-                self._left.discard((other.source, other.step))
+                self.left.discard((other.source, other.step))
             else:
                 self._missed.setdefault(other.step, []).append(other.source)
-        self._left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
-
-    def look(self) -> None:
-        for point in self._points:
-            edges = [
-                edge
-                for edge in self.plan.leaving(point)
-                if self._failed.isdisjoint({edge.step.event, (edge.source, edge.step)}) and not self._avoided(edge)
-            ]
-            self._cheap[point] = tuple(edge for edge in edges if not self._costly(edge.step.event))
-            self._dear[point] = tuple(edge for edge in edges if self._costly(edge.step.event))
+        self.left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Avoid *edge*, which led to *failure*.
-
-        If this kind of failure has occurred several times, avoid the event of the edge at every point.
-        """
+        """Avoid *edge*, which led to *failure*, and its event everywhere once such failures occurred often."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= MOST_FAILURES:
             self._failed.add(edge.step.event)
-        self.look()
 
-    def route(self, here: Point | None) -> Route | None:
-        starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
-        cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
-        for find in (
-            *((self._cheap_path, self._costly_path) if cheap else ()),
-            partial(self._path_to_nearest, (self._dear,)),
-            self._to_costly_step,
-            partial(self._path_to_nearest, (self._cheap, self._dear)),
-        ):
-            for start in starts:
-                if edges := find(start):
-                    return Route(start != here, edges)
-        return None
+    def route(self, here: Point | None) -> tuple[Edge, ...]:
+        """Return the next edges to take, from the point *here* or from the start of the plan. There may be none."""
+        for kinds in ({False}, {True}, {False, True}):
+            for start in dict.fromkeys([here or self.plan.start, self.plan.start]):
+                search = BreadthFirst([start], partial(self._onward, kinds))
+                found = (search.path(edge) for edge in search if (edge.source, edge.step) in self.left)
+                if route := next(found, ()):
+                    return route
+        return ()
 
-    def _is_left(self, edge: Edge) -> bool:
-        return (edge.source, edge.step) in self._left
-
-    def _cheap_path(self, start: Point) -> tuple[Edge, ...]:
-        return self._follow(start, self._untested_ahead([start]))
-
-    def _untested_ahead(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
-        worth: dict[Point, tuple[int, Edge | None]] = {}
-        for point in self._postorder(starts):
-            best, onward, loops = 0, None, 0
-            for edge in self._cheap[point]:
-                left = self._is_left(edge)
-                if edge.to == point:
-                    loops += left
-                elif edge.to in worth and (untested := worth[edge.to][0] + left) > best:
-                    best, onward = untested, edge
-            worth[point] = best + loops, onward
-        return worth
-
-    def _postorder(self, starts: Iterable[Point]) -> list[Point]:
-        seen, order = set(starts), []
-        stack = [(point, iter(self._cheap[point])) for point in seen]
-        while stack:
-            point, edges = stack[-1]
-            following = next((edge.to for edge in edges if edge.to is not None and edge.to not in seen), None)
-            if following is None:
-                order.append(point)
-                stack.pop()
-            else:
-                seen.add(following)
-                stack.append((following, iter(self._cheap[following])))
-        return order
-
-    def _follow(self, start: Point, worth: dict[Point, tuple[int, Edge | None]]) -> tuple[Edge, ...]:
-        path: list[Edge] = []
-        point = start
-        while worth[point][0]:
-            path += (edge for edge in self._cheap[point] if edge.to == point and self._is_left(edge))
-            onward = worth[point][1]
-            if onward is None or onward.to is None:
-                break
-            path.append(onward)
-            point = onward.to
-        return tuple(path)
-
-    def _costly_path(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path with costly steps to the point from which most untested edges can be reached.
-
-        The path includes these edges. It takes the nearest costly step that leads there, and prefers steps that
-        have not been tested.
-        """
-        worth = self._untested_ahead(self._points)
-        leads = self._best_targets(
-            sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0])
-        )
-        cheap = self._search(start, self._cheap).exhausted()
-        leading = [edge for point in cheap.depth for edge in self._dear[point] if edge.to in leads]
-        first = next(filter(self._is_left, leading), leading[0] if leading else None)
-        if first is None or first.to is None:
-            return ()
-        best = leads[first.to]
-        costly = self._search(first.to, self._dear).exhausted()
-        return (*cheap.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
-
-    def _best_targets(self, best_first: Iterable[Point]) -> dict[Point, Point]:
-        into: dict[Point, list[Point]] = {}
-        for point in self._points:
-            for edge in self._dear[point]:
-                if edge.to is not None:
-                    into.setdefault(edge.to, []).append(point)
-        leads: dict[Point, Point] = {}
-
-        def new_sources(point: Point) -> Iterator[Point]:
-            return (source for source in into.get(point, ()) if source not in leads)
-
-        for best in best_first:
-            leads |= dict.fromkeys(closure({best} - leads.keys(), new_sources), best)
-        return leads
-
-    def _to_costly_step(self, start: Point) -> tuple[Edge, ...]:
-        if self._after_costly and start != self.plan.start:
-            return ()
-        search = self._search(start, self._cheap).exhausted()
-        left = (edge for point in search.depth for edge in self._dear[point] if self._is_left(edge))
-        return next(((*search.path_to(edge.source), edge) for edge in left), ())
-
-    def _path_to_nearest(self, kinds: tuple[_Edges, ...], start: Point) -> tuple[Edge, ...]:
-        search = self._search(start, *kinds)
-        return next((search.path(edge) for edge in search if self._is_left(edge)), ())
-
-    @staticmethod
-    def _search(start: Point, *kinds: _Edges) -> BreadthFirst[Point, Edge]:
-        return BreadthFirst(
-            [start], lambda point: (edge for edges in kinds for edge in edges[point] if edge.to is not None)
-        )
+    def _onward(self, costly: set[bool], point: Point) -> Iterator[Edge]:
+        for edge in self.plan.onward(point):
+            failed = not self._failed.isdisjoint({edge.step.event, (edge.source, edge.step)})
+            if self._costly(edge.step.event) in costly and not failed and not self._avoided(edge):
+                yield edge

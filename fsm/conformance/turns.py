@@ -24,11 +24,7 @@ SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
 
 BLOCKED: Final = 1e-3  # number of seconds without a new line after which the running thread counts as blocked
 
-LONGEST: Final = 1000
-"""The maximum number of lines in a turn.
-
-Without a limit, a thread could loop forever while it waits for another thread.
-"""
+LONGEST: Final = 1000  # maximum number of lines in a turn, because a thread may wait for another one in a loop
 
 _FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
 _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
@@ -51,10 +47,7 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Run a block in which *thread*, the current thread, takes turns.
-
-        The trace function of a debugger or coverage tool is restored at the end.
-        """
+        """Run a block in which *thread*, the current thread, takes turns. Then restore the trace function."""
         before = sys.gettrace()
         with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
             sys.settrace(self._trace_function(thread))

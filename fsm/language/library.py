@@ -48,9 +48,6 @@ def home() -> Path:
     """Return the folder that holds ``models`` and ``properties``, in the installed package or in the checkout.
 
     If the package is in a zip file, both folders are unpacked into a temporary folder.
-
-    >>> (home() / "models").is_dir()
-    True
     """
     package = files("fsm")
     shipped = package / "_shipped"
@@ -83,11 +80,7 @@ def _shipped(folder: str, name: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Return the sorted names of the shipped machines.
-
-    >>> "container-status" in names()
-    True
-    """
+    """Return the sorted names of the shipped machines."""
     return _stems("models")
 
 
@@ -97,29 +90,20 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the names of models in other packages to their files, in the order of the domains.
-
-    A name that is also the name of a shipped model is left out.
-    """
+    """Map models in other packages, unless a shipped model has the name, to their files in the order of domains."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
             if path.stem in found:
-                raise refused(
-                    str(path),
-                    "FSM221",
-                    f"the model has the same name as {found[path.stem]}",
-                    "uninstall one of the two packages",
-                )
+                what = f"the model has the same name as {found[path.stem]}"
+                raise refused(str(path), "FSM221", what, "uninstall one of the two packages")
             if path.stem not in {*names(), *systems()}:
                 found[path.stem] = path
     return found
 
 
 def names_a_model(name: str, *, foreign: bool = True) -> bool:
-    """Check whether *name* is the path of a model file or the name of a shipped machine or system.
-
-    If *foreign* is true, models of other packages count as well. To find them, the metadata of packages are read.
+    """Check whether *name* is the path of a model file or the name of a model, in other packages if *foreign* is true.
 
     >>> names_a_model("container-status"), names_a_model("door.toml"), names_a_model("door.log")
     (True, True, False)
@@ -165,9 +149,8 @@ def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
     files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
-        return (
-            f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' prints all names"
-        )
+        other = f"'{near}'? 'fsm list' prints all names"
+        return f"did you mean {files[near]}?" if near in files else f"did you mean {other}"
     return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
 
 
@@ -213,40 +196,34 @@ def is_system(name: str) -> bool:
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
-    """Return the system called *name*, or the system in the file at the path *name*.
-
-    *counts* maps parts to numbers of copies.
+    """Return the system called *name* or in the file *name*. *counts* maps parts to numbers of copies.
 
     >>> house = "examples/models/systems/house.toml"
     >>> len(load_system(house).copies), len(load_system(house, {"door": 1}).copies)
     (3, 2)
     """
     path = Path(_path_of(fspath(name), "models/systems", systems(), "system"))
-    system = _read_and_build(
-        _composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_machine_of_part, path))
-    )
+    make = partial(build_system, find=partial(_machine_of_part, path))
+    system = _read_and_build(_composed, content(path), WrittenSystem, str(path), make)
     return counted(system, counts) if counts else system
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return a copy of *system* with the numbers of copies in *counts*.
+    """Return *system* with the numbers of copies in *counts*; other parts keep the number in the file.
 
-    A part that is not in *counts* keeps the number in the file.  Raise :class:`InputError` for an unknown part, or
-    for a number that is not from 1 to 100.
+    Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
     """
     path = system.path or system.name
     for name, count in counts.items():
         if name not in system.parts:
             raise refused(path, "FSM701", f"unknown part '{name}'", nearest(name, system.parts, of="parts"))
         if not 1 <= count <= MOST_COUNTED:
-            raise refused(
-                path, "FSM703", f"{count} copies of '{name}' are not allowed", f"give a number from 1 to {MOST_COUNTED}"
-            )
+            what = f"{count} copies of '{name}' are not allowed"
+            raise refused(path, "FSM703", what, f"give a number from 1 to {MOST_COUNTED}")
     file = composition(system)
-    written = file.written.part
-    parts = {name: part.model_copy(update={"count": counts.get(name, part.count)}) for name, part in written.items()}
-    other = replace(file, written=file.written.model_copy(update={"part": parts}))
-    return build_system(other, partial(_machine_of_part, Path(file.path)))
+    changed = {name: file.written.part[name].model_copy(update={"count": count}) for name, count in counts.items()}
+    written = file.written.model_copy(update={"part": {**file.written.part, **changed}})
+    return build_system(replace(file, written=written), partial(_machine_of_part, Path(file.path)))
 
 
 def _machine_of_part(path: Path, machine: str) -> Machine:
@@ -257,26 +234,15 @@ def _machine_of_part(path: Path, machine: str) -> Machine:
 
 
 def _ordinary_file(path: Path) -> str:
-    """Return *path* as text.
-
-    Raise :class:`InputError` for a pipe or a device, because reading it could block forever.
-    """
+    """Return *path*, or raise :class:`InputError` for a pipe or a device, because reading it could block forever."""
     if lexists(path) and not is_file(path):
-        raise refused(
-            str(path),
-            "FSM001",
-            "this is not an ordinary file",
-            "give the path of a model file, or a name from 'fsm list'",
-        )
+        hint = "give the path of a model file, or a name from 'fsm list'"
+        raise refused(str(path), "FSM001", "this is not an ordinary file", hint)
     return str(path)
 
 
 def composition(system: System) -> File[WrittenSystem]:
-    """Return the written form of the file of *system*.
-
-    >>> composition(load_system("examples/models/systems/house.toml")).written.system.name
-    'house'
-    """
+    """Return the written form of the file of *system*."""
     return _composed(content(system.path), path=system.path)
 
 
@@ -285,9 +251,7 @@ def specified() -> tuple[str, ...]:
 
 
 def specification(name: str) -> Specification[Machine]:
-    """Return the properties of a machine, as :func:`claims` does.
-
-    Raise :class:`InputError` for a system.
+    """Return the properties of a machine, as :func:`claims` does. Raise :class:`InputError` for a system.
 
     >>> specification("examples/models/door.toml").machine.name
     'door'
@@ -310,14 +274,10 @@ def claims(name: str) -> Specification[Machine | System]:
     if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
         return _specification_in(Path(name), None)
     described = load_any(name)
-    return _specification_in(_properties_beside(Path(described.path).absolute()), described)
-
-
-def _properties_beside(model: Path) -> Path:
-    folder = model.parent
-    if folder.name == "systems" and folder.parent.name == "models":
-        return folder.parent.parent / "properties" / "systems" / model.name
-    return folder.parent / "properties" / model.name
+    folder, file = Path(described.path).absolute().parent, Path(described.path).name
+    if folder.parts[-2:] == ("models", "systems"):
+        return _specification_in(folder.parents[1] / "properties" / "systems" / file, described)
+    return _specification_in(folder.parent / "properties" / file, described)
 
 
 def _specification_in(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
@@ -325,9 +285,8 @@ def _specification_in(path: Path, machine: Machine | System | None) -> Specifica
     if machine is not None and not data.strip():
         hint = f"write the properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "the model has no properties", hint)
-    return _read_and_build(
-        _stated, data, Stated, str(path), partial(specify, find=partial(_model_for, path, known=machine))
-    )
+    make = partial(specify, find=partial(_model_for, path, known=machine))
+    return _read_and_build(_stated, data, Stated, str(path), make)
 
 
 def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
@@ -348,8 +307,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
     """Return the specification of the system with other numbers of copies (see :func:`counted`).
 
     Claims about each copy of a part are made about copy number *copy*.  Unless that is 0, all other properties are
-    left out.  If *counts* is not empty, the result expects no sizes, because the sizes in the file are those for its
-    own numbers of copies.
+    left out.  With *counts*, no sizes are expected, because those in the file are for its own numbers of copies.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)

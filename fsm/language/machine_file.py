@@ -13,10 +13,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Str
 from fsm.machine import LEVELS, Kind, Level, StateKind
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-"""A name of letters, digits, ``_``, ``.`` and ``-``.
-
-The names in shipped models consist of lower-case words joined by hyphens.
-"""
+"""A name. The names in shipped models consist of lower-case words joined by hyphens."""
 
 Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error)$")]
 """An error reply in capitals, such as ``NOT_FOUND``, or the word ``error`` for any error reply."""
@@ -30,17 +27,10 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 
 
 def form_of(value: Any) -> str:  # noqa: ANN401  (any TOML value)
-    """Return the name of the form in a union that *value* has.
-
-    The TOML type of *value* determines the form, so that an error mentions only one form.
-    """
-    match value:
-        case str():
-            return "<text>"
-        case list() | tuple():
-            return "<list>"
-        case _:
-            return "<table>"
+    """Return the name of the form in a union that *value* has, so that an error mentions only one form."""
+    if isinstance(value, str):
+        return "<text>"
+    return "<list>" if isinstance(value, list | tuple) else "<table>"
 
 
 BY_FORM: Final = Discriminator(form_of)
@@ -283,13 +273,18 @@ class WrittenDrawing(Form):
     omits: Mapping[Name, WrittenOmission] = Field(default={}, description="The parts that drawings omit, by event.")
 
 
-class Header(Form):
-    """The machine as a whole."""
+class Titled(Form):
+    """Base of the first tables of models and systems."""
 
     name: Name
     title: str
     about: str
     source: str = Field(description="The source of the facts: a document and its version.")
+
+
+class Header(Titled):
+    """The machine as a whole."""
+
     initial: Name
     level: Level = Field("MUST", description="Level of cells whose event has neither a clause nor a level.")
     entity: Name | None = Field(

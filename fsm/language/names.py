@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from itertools import chain, count
 from typing import Final, Literal, TypeAlias, get_args
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """Map *names* to distinct identifiers that begin with *prefix*.
-
-    The identifiers are made by :func:`distinct` and are not in *taken*.
+    """Map *names* to distinct identifiers that begin with *prefix*, made by :func:`distinct` and not in *taken*.
 
     >>> identifiers("s_", ["exited-starting", "exited.starting", "gone"])
     {'exited-starting': 's_exited_starting', 'exited.starting': 's_exited_starting_2', 'gone': 's_gone'}
@@ -25,12 +24,9 @@ def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
     A number is appended if the result is in *taken*.
     """
     used = frozenset(taken)
-    plain = word = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"
-    number = 1
-    while word in used:
-        number += 1
-        word = f"{plain}_{number}"
-    return word
+    plain = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"
+    numbered = (f"{plain}_{number}" for number in count(2))
+    return next(word for word in chain([plain], numbered) if word not in used)
 
 
 ErrorCode: TypeAlias = Literal[

@@ -23,6 +23,7 @@ from fsm.language.machine_file import (
     StateKey,
     Text,
     Texts,
+    Titled,
     Written,
     WrittenClause,
     WrittenDemand,
@@ -117,13 +118,9 @@ class Stated(Form):
 MOST_COUNTED: Final = 100  # maximum number of copies of a part for each copy of its owner
 
 
-class SystemHeader(Form):
+class SystemHeader(Titled):
     """The system as a whole."""
 
-    name: Name
-    title: str
-    about: str
-    source: str = Field(description="The source of the facts: a document and its version.")
     level: Level = Field("MUST", description="Level of joint events that have neither a clause nor a level.")
 
 
@@ -320,9 +317,7 @@ class Vocabulary:
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have.
-
-        The result is empty if the author of the file chooses the names.
+        """Return the words that a table at *path* may have, unless the author of the file chooses the names.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -330,9 +325,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._schemas_at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values that are allowed at *path*.
-
-        The result is empty if the vocabulary does not list them.
+        """Return the values that are allowed at *path*, if the vocabulary lists them.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')

@@ -39,9 +39,7 @@ _Form: TypeAlias = tuple[str, _Content]  # one cell: its group, and its outcomes
 
 
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
-    """Return *machine* as a model file that ends in a newline.
-
-    The file begins with *comments*, one per line.
+    """Return *machine* as a model file, which begins with *comments*, one per line, and ends in a newline.
 
     >>> from fsm.language.library import load
     >>> toml(load("examples/models/door.toml"), comments=["Doors."]).splitlines()[:3]
@@ -119,10 +117,11 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
 
 
 def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
-    if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
-        return _super_table(others)
-    inline = _inline_table({clause: _inline_table(cells) for clause, cells in others.items()})
-    return inline if _is_short(inline) else _super_table(others)
+    if not any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
+        inline = _inline_table({clause: _inline_table(cells) for clause, cells in others.items()})
+        if _is_short(inline):
+            return inline
+    return _super_table(others)
 
 
 def _is_short(value: InlineTable) -> bool:
@@ -257,23 +256,20 @@ def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tupl
 
 def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: bool) -> _Way:
     usual = f"begins-{way.to}" if way.begins else "done"
-    where: tuple[str, _Word] = ("to", way.to)
-    if way.begins:
-        where = ("begins", way.to)
-    elif way.to == stays:
-        where = ("stays", True)
+    stays_here = way.to == stays and not way.begins
     plain = way.begins or kind != "call" or way.reply == ("ok",)
-    about = way.about or (way.deviation.about if way.deviation else "")
-    entries = (
-        ("name", "" if alone and name == usual else name),
-        where,
-        ("reply", () if plain else way.reply),
-        ("emits", way.emits),
-        ("within", way.within),
-        ("about", about),
-        ("aliases", way.aliases),
-    )
-    return tuple((word, value) for word, value in entries if value)
+    entries: dict[str, _Word] = {
+        "name": "" if alone and name == usual else name,
+        "begins": way.to if way.begins else "",
+        "stays": stays_here,
+        "to": "" if way.begins or stays_here else way.to,
+        "reply": () if plain else way.reply,
+        "emits": way.emits,
+        "within": way.within,
+        "about": way.about or (way.deviation.about if way.deviation else ""),
+        "aliases": way.aliases,
+    }
+    return tuple((word, value) for word, value in entries.items() if value)
 
 
 def _group(group: str, cells: Mapping[str, _Content]) -> Table | InlineTable | Array:
@@ -304,10 +300,7 @@ def _outcomes(ways: _Content) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return *values* as an array.
-
-    The array is on one line or, if it would be too long, has one value per line.
-    """
+    """Return *values* as an array on one line or, if it would be too long, with one value per line."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)

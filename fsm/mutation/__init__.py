@@ -282,7 +282,7 @@ class _JointMutants:
             name=f"{self.name}{way}: {change}",
             event=self.name,
             way=way.removeprefix("/"),
-            line=self.file.lines.find(*joint_place(self.file, self.profile, self.name, *at)),
+            line=self.file.lines.find(*joint_place(self.file, self.profile, ("event", self.name, *at))),
             change=changed,
         )
 

@@ -74,8 +74,7 @@ def _configured_suts(config: pytest.Config) -> dict[str, str] | None:
         table = {}
     if not isinstance(table, dict):
         raise pytest.UsageError(f"{file}: [tool.fsm] must be a table that contains 'against'")
-    unknown = set(table) - {"against"}
-    if unknown:
+    if unknown := set(table) - {"against"}:
         message = f"[tool.fsm] has an unknown key {', '.join(sorted(unknown))}; the only known key is 'against'"
         raise pytest.UsageError(message)
     stated = table.get("against", {})
@@ -83,11 +82,10 @@ def _configured_suts(config: pytest.Config) -> dict[str, str] | None:
     if not isinstance(found, dict) or not all(isinstance(sut, str) for sut in found.values()):
         meant = f"the text SUT, or a table with entries MODEL = SUT, where '{ALL}' means all other models"
         raise pytest.UsageError(f"[tool.fsm] against = {stated!r} must be {meant}")
-    found = dict(found)
-    config.stash[BY_OPTION] = set()
+    options: dict[str, str] = {}
     for given in config.getoption("fsm_against"):
         model, equals, sut = given.partition("=")
         of_one = equals and ":" not in model
-        found[model if of_one else ALL] = sut if of_one else given
-        config.stash[BY_OPTION].add(model if of_one else ALL)
-    return found
+        options[model if of_one else ALL] = sut if of_one else given
+    config.stash[BY_OPTION] = set(options)
+    return found | options

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,7 +21,8 @@ from fsm.conformance.lookup import find
 from fsm.conformance.suite import conform, run_property_test
 from fsm.errors import InputError, nearest, printable
 from fsm.language.library import load, names, specification
-from fsm.machine.claims import NO_PROFILE, Requires
+from fsm.machine import Machine
+from fsm.machine.claims import NO_PROFILE, Property, Requires, Specification
 from fsm.machine.evidence import Examined
 from fsm.machine.table import tabulate
 from fsm.monitor.property_watch import untestable
@@ -36,8 +37,7 @@ _REFUSED = pytest.StashKey[bool]()
 def refuse_unknown(collected: pytest.File) -> None:
     """Raise a collection error if a SUT is configured for a model that does not exist.
 
-    The models are those shipped with fsm and those near *collected*, in the repository, or below the paths given to
-    pytest. The result therefore does not depend on which files are collected.
+    Models near *collected*, in the repository and below the paths given to pytest count, whichever are collected.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -45,23 +45,21 @@ def refuse_unknown(collected: pytest.File) -> None:
     config.stash[_REFUSED] = True
     shipped = names()
     missing = dict.fromkeys(name for name in config.stash[AGAINST] or () if name != ALL and name not in shipped)
-    own: dict[str, None] = {}
+    own: set[str] = set()
     for path in _model_files(config, collected.path):
         if not missing:
             return
         for name in _names_of_model(path):
-            own[name] = None
+            own.add(name)
             missing.pop(name, None)
-    if missing:
-        raise pytest.Collector.CollectError(
-            "\n".join(_unknown_model(config, name, [*sorted(own), *shipped]) for name in missing)
-        )
-
-
-def _unknown_model(config: pytest.Config, name: str, known: list[str]) -> str:
-    by_option = name in config.stash[BY_OPTION]
-    place = "--fsm-against" if by_option else f"{config.rootpath / 'pyproject.toml'}: [tool.fsm.against]"
-    return f"{place}: '{printable(name)}' is not the name of a model\n    {nearest(name, known, of='models')}"
+    lines = []
+    for name in missing:
+        by_option = name in config.stash[BY_OPTION]
+        place = "--fsm-against" if by_option else f"{config.rootpath / 'pyproject.toml'}: [tool.fsm.against]"
+        lines.append(f"{place}: '{printable(name)}' is not the name of a model")
+        lines.append(f"    {nearest(name, [*sorted(own), *shipped], of='models')}")
+    if lines:
+        raise pytest.Collector.CollectError("\n".join(lines))
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
@@ -81,17 +79,10 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
 
 
 def _names_of_model(path: Path) -> set[str]:
-    try:
-        machine = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
-    except (OSError, ValueError):
-        machine = None
-    name = machine.get("name") if isinstance(machine, dict) else None
-    return {path.stem, name} if isinstance(name, str) else {path.stem}
-
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
-    from fsm.machine.claims import Property, Specification
+    names = {path.stem}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        names.add(str(tomllib.loads(path.read_text(encoding="utf-8"))["machine"]["name"]))
+    return names
 
 
 def _sut(config: pytest.Config, model: str) -> str:
@@ -159,9 +150,8 @@ class ModelFile(pytest.File):
         yield SpecificationItem.from_parent(self, name="well-formed", answer=partial(_read, load, self.path))
         sut = _sut(self.config, self.path.stem)
         if sut:
-            yield SpecificationItem.from_parent(
-                self, name=f"conforms[{sut}]", answer=partial(self._check_conformance, sut)
-            )
+            answer = partial(self._check_conformance, sut)
+            yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=answer)
 
     def _check_conformance(self, sut: str) -> ItemAnswer:
         with contextlib.chdir(self.config.rootpath):  # Names of SUTs are relative to this folder.
@@ -191,9 +181,8 @@ class PropertyFile(pytest.File):
         for profile in (None, *stated.machine.profiles):
             suffix = f"[{profile}]" if profile else ""
             if (profile or NO_PROFILE) in stated.expect:
-                yield SpecificationItem.from_parent(
-                    self, name=f"size{suffix}", answer=partial(self._check_properties, profile)
-                )
+                answer = partial(self._check_properties, profile)
+                yield SpecificationItem.from_parent(self, name=f"size{suffix}", answer=answer)
             for claim in (claim for claim in stated.properties if not isinstance(claim.claim, Requires)):
                 answer = partial(self._check_properties, profile, claim)
                 yield SpecificationItem.from_parent(self, name=f"{claim.name}{suffix}", answer=answer, says=claim.says)

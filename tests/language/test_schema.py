@@ -98,6 +98,7 @@ def test_its_words_are_those_of_the_parser() -> None:
     assert cited < found["WrittenRequirement"]
     # The same is true of the words that events of machines and of systems have in common.
     assert words.pop("Happening") < found["WrittenEvent"]
+    assert words.pop("Titled") < found["Header"]
     assert words == found
 
 

@@ -504,6 +504,17 @@ def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -
     assert all(each.line and each.hint for each in problems)
 
 
+def test_a_mistake_in_a_definition_is_reported_once_and_at_the_definition() -> None:
+    define = '[define]\noff = "door is opne"\n[event.open]\nwhen = "off"'
+
+    with pytest.raises(InputError) as caught:
+        office(instead=("[event.open]", define))
+
+    [problem] = caught.value.problems
+    assert "unknown state 'opne'" in problem.what
+    assert problem.line == OFFICE[: OFFICE.index("[event.open]")].count("\n") + 2
+
+
 def test_every_rule_is_tried() -> None:
     assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
 

@@ -26,10 +26,7 @@ FOLDER: Final = "FSM_FOLDER"
 
 
 class TalkError(Exception):
-    """Raised if the command breaks the protocol.
-
-    The message is a clause about the process, such as *the process wrote no line within 5 s*.
-    """
+    """The command breaks the protocol. The message is a clause, such as *the process wrote no line within 5 s*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -96,18 +93,14 @@ class Process:
                 return  # A later read() returns the lines that the command wrote, or reports how it ended.
 
     def read(self, *, timeout: float) -> bytes:
-        """Return the next line of standard output.
-
-        Raise :class:`TalkError` if no line arrives within *timeout* seconds.
-        """
+        """Return the next line of standard output, or raise :class:`TalkError` after *timeout* seconds."""
         until = time.monotonic() + timeout
         while (found := self._buffer.find(b"\n", self._looked)) < 0:
             self._looked = len(self._buffer)
+            start = shown(bytes(self._buffer))
             if self._looked > LONGEST:
-                raise TalkError(
-                    f"the process wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}"
-                )
-            begun = f"; it has begun an incomplete line: {shown(bytes(self._buffer))}" if self._buffer else ""
+                raise TalkError(f"the process wrote a line of more than {LONGEST:,} bytes: {start}")
+            begun = f"; it has begun an incomplete line: {start}" if self._buffer else ""
             ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
             if self._err in ready and not self._read_available(self._err):
                 self._poll.unregister(self._err)

@@ -33,10 +33,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The observations to report if the child exits during an event.
-
-    If ``shows`` is ``None``, the state is read from the next process.
-    """
+    """The observations if the child exits during an event. By default, the next process shows the state."""
 
     reply: str = ""
     shows: str | None = None
@@ -108,7 +105,7 @@ def child(
 
 
 class Talk:
-    """The conversation with a command. It starts the command when needed.
+    """The conversation with a command, which is started when needed.
 
     Several threads may send requests at once; one of the waiting threads then reads the answers for all of them.
     ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time.
@@ -148,10 +145,7 @@ class Talk:
         self.outputs.clear()
 
     def restart(self, *before: ChildRequest) -> None:
-        """Start a new process in the same folder.
-
-        The process first receives the requests in *before*, and then a restart request.
-        """
+        """Start a new process in the same folder, and send it the requests in *before* and a restart request."""
         if self._process is not None:
             self._process.end(gently=False)
         self._start_process()
@@ -212,9 +206,8 @@ class Talk:
             waiting[found.id] = found
         del waiting[asked.id]
         if asked.record and answer.record is msgspec.UNSET:
-            raise TalkError(
-                "the process answers without its record", 'a process that stores nothing must answer "record":null'
-            )
+            right = 'a process that stores nothing must answer "record":null'
+            raise TalkError("the process answers without its record", right)
         return answer
 
     def _decode_answer(self, line: bytes) -> ChildAnswer:
@@ -273,9 +266,8 @@ class Talk:
             raise self._end_broken(problem, right=_HELLO)
         if self.greeting.fsm and greeting.can != self.greeting.can:
             now, before = _ability_names(greeting.can), _ability_names(self.greeting.can)
-            raise self._end_broken(
-                f"the process now greets with {now}, but greeted with {before} when it was first started"
-            )
+            problem = f"the process now greets with {now}, but greeted with {before} when it was first started"
+            raise self._end_broken(problem)
         self.greeting = greeting
 
     def _end_broken(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
@@ -292,10 +284,9 @@ class Talk:
 
 
 class Child:
-    """A child process as a SUT.
+    """A child process as a SUT, which several threads may call at once if the child is parallel.
 
-    The methods for missing abilities are ``None``, so ``isinstance`` checks against their protocols fail. Several
-    threads may call the methods at once if the child can answer requests in parallel.
+    The methods for missing abilities are ``None``, so ``isinstance`` checks against their protocols fail.
     """
 
     def __init__(self, talk: Talk) -> None:

@@ -62,11 +62,7 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Reap every process that has exited.
-
-    Return whether any process is left, and the exit status of *child*. If the child has not exited now, its exit
-    status is *status*.
-    """
+    """Reap every process that has exited. Return whether any is left, and the exit status of *child*, if known."""
     with suppress(ChildProcessError):
         while True:
             ended, how = os.waitpid(-1, os.WNOHANG)

@@ -4,7 +4,6 @@ This module checks the rules that the engines rely on.  Every cell exists, every
 and signals have none, and a call that begins can end.  :mod:`fsm.language.codes` has the rules and their codes.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, get_args
 
@@ -18,23 +17,16 @@ from fsm.machine import Machine, Omission, State, StateKind
 __all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 500_000
-"""Maximum number of outcomes in the table of a machine.
-
-All cells of an event are counted as if they were as large as the largest one.
-"""
+"""Maximum number of outcomes in the table of a machine. Each cell of an event counts like the largest one."""
 
 
 def build(model: Model) -> Machine:
-    """Build the machine that *model* describes.
-
-    Raise :class:`InputError` with every semantic error in the file.
-    """
+    """Build the machine that *model* describes, or raise :class:`InputError` with every semantic error in the file."""
     problems = Problems(model=model)
     written = model.written
     if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
-        what = (
-            f"{len(written.event)} events in {len(written.states)} states can have more than {LARGEST_TABLE} outcomes"
-        )
+        size = f"{len(written.event)} events in {len(written.states)} states"
+        what = f"{size} can have more than {LARGEST_TABLE} outcomes"
         problems.say("FSM120", what, "split the machine into several machines", "event")
         problems.refuse()
     sets = _sets(problems)
@@ -113,42 +105,46 @@ def _check_kinds(problems: Problems[Written]) -> None:
         if each.kind is not None and (each.kind == "initial") != (name == initial):
             what = f"state '{name}' has the kind {each.kind}, but the machine begins in '{initial}'"
             others = ", ".join(kind for kind in get_args(StateKind) if kind != "initial")
-            hint = (
-                "leave out 'kind': the initial state always has the kind initial"
-                if name == initial
-                else f"leave out 'kind', or choose one of {others}"
-            )
+            hint = f"leave out 'kind', or choose one of {others}"
+            if name == initial:
+                hint = "leave out 'kind': the initial state always has the kind initial"
             problems.say("FSM134", what, hint, "states", name, "kind")
 
 
 def _check_rpcs(problems: Problems[Written]) -> None:
     events = problems.model.written.event
     seen: dict[str, str] = {}
-    for name, event in events.items():
-        at = ("event", name, "rpc")
-        if event.rpc is None:
-            continue
-        if event.rpc == "":
-            problems.say(
-                "FSM117",
-                f"event '{name}' has an empty name on the wire",
-                "leave out 'rpc' if the event has no name on the wire",
-                *at,
-            )
-        elif event.rpc in seen:
-            what = f"events '{seen[event.rpc]}' and '{name}' have the same name {event.rpc!r} on the wire"
-            problems.say("FSM117", what, "give each event its own name on the wire", *at)
-        elif event.rpc in events and event.rpc != name:
-            what = f"event '{name}' has the name {event.rpc!r} on the wire, but another event is called that"
-            problems.say(
-                "FSM117", what, "rename one of the two events, because a trace may use either name of an event", *at
-            )
-        seen.setdefault(event.rpc, name)
+    for name, rpc in ((name, event.rpc) for name, event in events.items() if event.rpc is not None):
+        what = hint = ""
+        if rpc == "":
+            what = f"event '{name}' has an empty name on the wire"
+            hint = "leave out 'rpc' if the event has no name on the wire"
+        elif rpc in seen:
+            what = f"events '{seen[rpc]}' and '{name}' have the same name {rpc!r} on the wire"
+            hint = "give each event its own name on the wire"
+        elif rpc in events and rpc != name:
+            what = f"event '{name}' has the name {rpc!r} on the wire, but another event is called that"
+            hint = "rename one of the two events, because a trace may use either name of an event"
+        if what:
+            problems.say("FSM117", what, hint, "event", name, "rpc")
+        seen.setdefault(rpc, name)
 
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
     events = {word: event.name for event in machine.events.values() for word in event.words}
-    for owner, called, line, alias in _aliases(problems, machine):
+    aliases = [
+        (event.name, f"event '{event.name}'", problems.line("event", event.name, "aliases", index), alias)
+        for event in machine.events.values()
+        for index, alias in enumerate(event.aliases)
+    ]
+    aliases += (
+        (event.name, f"outcome '{way.name}' of '{event.name}'", cell.line, alias)
+        for event in machine.events.values()
+        for cell in (*event.cells.values(), *event.ends.values())
+        for way in ways((cell,))
+        for alias in way.aliases
+    )
+    for owner, called, line, alias in aliases:
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
             problems.say_at(line, "FSM121", what, "use each name for only one event")
@@ -159,18 +155,6 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
                 what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
                 hint = "use each name for only one state, or for several states that show the same text"
                 problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
-
-
-def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    for event in machine.events.values():
-        for index, alias in enumerate(event.aliases):
-            line = problems.model.lines.find("event", event.name, "aliases", index)
-            yield event.name, f"event '{event.name}'", line, alias
-    for event in machine.events.values():
-        for cell in (*event.cells.values(), *event.ends.values()):
-            for way in ways((cell,)):
-                called = f"outcome '{way.name}' of '{event.name}'"
-                yield from ((event.name, called, cell.line, alias) for alias in way.aliases)
 
 
 def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Omission] | None:
@@ -185,17 +169,13 @@ def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dic
         known = {way.name for way in machine.events[name].outcomes()}
         for index, state in enumerate(each.states):
             if state not in {"*", *sets}:
-                here.known(
-                    "FSM123", f"drawings omit '{name}' in the unknown state", state, machine.states, "states", index
-                )
+                what = f"drawings omit '{name}' in the unknown state"
+                here.known("FSM123", what, state, machine.states, "states", index)
         for index, outcome in enumerate(each.outcomes):
             here.known("FSM123", f"drawings omit, for '{name}', the unknown outcome", outcome, known, "outcomes", index)
         if not known or not (each.states or each.outcomes):
-            hint = (
-                "name states or outcomes that drawings omit"
-                if known
-                else "remove this entry, because the event has no outcome that would be drawn"
-            )
+            undrawn = "remove this entry, because the event has no outcome that would be drawn"
+            hint = "name states or outcomes that drawings omit" if known else undrawn
             here.say("FSM123", f"the entry of '{name}' in [drawing.omits] omits nothing", hint)
         named = {one for state in each.states for one in sets.get(state, (state,))}
         states = frozenset(machine.states if "*" in named else named)

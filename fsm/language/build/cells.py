@@ -28,6 +28,13 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 }
 
 
+_WRONG: Final[Mapping[tuple[Group, bool], str]] = {
+    ("refuses", False): 'only calls can be refused; use cannot, ignores or silent, or write: kind = "call"',
+    ("cannot", True): "a call can be made in every state; use 'refuses' or 'silent'",
+}
+"""Hints for groups that calls (true) or other events (false) cannot have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     written: Cells
@@ -45,10 +52,7 @@ class _Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """Builds the cells of the event ``name``.
-
-    The event may be spread over several ``parts`` of the model.
-    """
+    """Builds the cells of the event ``name``, which may be spread over several ``parts`` of the model."""
 
     problems: Problems[Written]
     name: str
@@ -110,18 +114,12 @@ class Groups:
         ]
 
     def _check_kind(self, mention: _Mention) -> None:
-        match mention.group, self.kind:
-            case "refuses", "signal" | "hidden":
-                hint = 'only calls can be refused; use cannot, ignores or silent, or write: kind = "call"'
-            case "cannot", "call":
-                hint = "a call can be made in every state; use 'refuses' or 'silent'"
-            case _:
-                return
-        what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
-        self.problems.say("FSM106", what, hint, *mention.place)
+        if hint := _WRONG.get((mention.group, self.kind == "call")):
+            what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
+            self.problems.say("FSM106", what, hint, *mention.place)
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
-        line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
+        line, clauses = self.problems.line(*mention.place), mention.part.clauses
         match mention.group:
             case "moves" | "ends":
                 return self._moves(mention)
@@ -135,7 +133,7 @@ class Groups:
                 return lambda state: _PLAIN[group](clause=clauses[state], line=line)
 
     def _moves(self, mention: _Mention) -> Callable[[str], Moves]:
-        line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
+        line, clauses = self.problems.line(*mention.place), mention.part.clauses
         ways = self._outcomes(getattr(mention.part.written, mention.group)[mention.key], mention.place)
         return lambda state: Moves(
             outcomes=tuple(replace(way, to=state) if way.to == STAYS else way for way in ways),
@@ -144,11 +142,10 @@ class Groups:
         )
 
     def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Keys) -> tuple[Outcome, ...]:
-        match written:
-            case str():
-                return (self._outcome(WrittenOutcome.model_validate({"to": written}), at),)
-            case WrittenOutcome():
-                return (self._outcome(written, at),)
+        if isinstance(written, str):
+            written = WrittenOutcome.model_validate({"to": written})
+        if isinstance(written, WrittenOutcome):
+            return (self._outcome(written, at),)
         if not written:
             what = f"event '{self.name}' has no outcome in '{at[-1]}'"
             self.problems.say("FSM112", what, "name at least one outcome, or use another kind of cell", *at)
@@ -251,10 +248,9 @@ class Events:
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:
-                hint = (
-                    f"state what '{name}' does there with moves, ignores, refuses, cannot or silent ('*' is the rest)"
-                )
-                self.problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
+                what = f"event '{name}' has no cell for state '{state}'"
+                forms = "moves, ignores, refuses, cannot or silent ('*' is the rest)"
+                self.problems.say("FSM103", what, f"state what '{name}' does there with {forms}", *at)
                 cells[state] = Silent(clause=own)
         return Event(
             name=name,
@@ -272,11 +268,12 @@ class Events:
         others = self.problems.model.written.event
         if model is None:
             other = others.get(str(written.like))
-            what = f"event '{name}' is like '{written.like}', which is not an event"
-            if other is not None:
-                what = f"event '{name}' is like '{written.like}', which is like '{other.like}' itself"
-            able = [each for each, event in others.items() if event.like is None]
-            hint = nearest(str(written.like), able, of="events") if other is None else f'write like = "{other.like}"'
+            if other is None:
+                why = "not an event"
+                hint = nearest(str(written.like), [each for each in others if others[each].like is None], of="events")
+            else:
+                why, hint = f"like '{other.like}' itself", f'write like = "{other.like}"'
+            what = f"event '{name}' is like '{written.like}', which is {why}"
             self.problems.say("FSM127", what, hint, *at, "like")
             return self._event(name, written.model_copy(update={"kind": "hidden", "silent": [REST]}))
         for word in _OF_THE_OTHER:
@@ -306,7 +303,8 @@ class Events:
         )
 
     def _implied_clause(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
-        return implied(self.problems, self.problems.model.written.machine, name, about.about, of)
+        problems = self.problems.below("event", name)
+        return implied(problems, problems.model.written.machine, name, about.about, of)
 
     def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
         at = ("event", name)
@@ -335,11 +333,8 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
         for state, end in event.ends.items():
             if state not in met:
                 what = f"event '{event.name}' ends in '{state}', but is never in progress in that state"
-                why = (
-                    f"no event leads to it from {' or '.join(begun)}, where the call begins"
-                    if begun
-                    else "the call never begins"
-                )
+                led = f"no event leads to it from {' or '.join(begun)}, where the call begins"
+                why = led if begun else "the call never begins"
                 hint = f'{why}: add an outcome with begins = "{state}", or remove the end'
                 problems.say_at(end.line, "FSM111", what, hint)
         if stuck := endless(event):
@@ -350,16 +345,15 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 
 
 def endless(event: Event) -> list[str]:
-    ending: set[str] = set()
+    stuck = list(event.ends)
 
     def leaves(end: Moves) -> bool:
         # Another check reports calls that begin in a state without an end.
-        ways = end.outcomes
-        return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
+        return not end.outcomes or any(not way.begins or way.to not in stuck for way in end.outcomes)
 
-    while more := {state for state, end in event.ends.items() if state not in ending and leaves(end)}:
-        ending |= more
-    return [state for state in event.ends if state not in ending]
+    while any(leaves(event.ends[state]) for state in stuck):
+        stuck = [state for state in stuck if not leaves(event.ends[state])]
+    return stuck
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:

@@ -5,7 +5,7 @@ Both kinds share the words ``not``, ``and``, ``or`` and ``then``, and parenthese
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -48,10 +48,9 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """A parser of conditions.
+    """A parser of the condition ``text``, which may use the names in ``define``.
 
-    ``define`` has the names that ``text`` may use.  Subclasses parse all other words, and raise
-    :class:`ConditionError` for a word that they do not know.
+    Subclasses parse all other words, and raise :class:`ConditionError` for a word that they do not know.
     """
 
     text: str
@@ -128,10 +127,7 @@ class Grammar(ABC):
 
     @abstractmethod
     def atom(self, word: str) -> Condition:
-        """Parse a simple condition that begins with *word*.
-
-        Defined names and composed conditions are parsed elsewhere.
-        """
+        """Parse a condition that begins with *word*, which is neither a defined name nor composed of others."""
 
     def word(self, expected: str) -> str:
         word = self.peek()
@@ -151,6 +147,12 @@ class Grammar(ABC):
         if word not in {"ok", "error"} and not re.fullmatch(r"[A-Z][A-Z0-9_]*", word):
             raise ConditionError(f"'{word}' is not a reply", "a reply is ok, error, or a code such as NOT_FOUND")
         return word
+
+
+def _check_known(what: str, word: str, known: Iterable[str], *, of: str) -> None:
+    names = tuple(known)
+    if word not in names:
+        raise ConditionError(f"{what} '{word}'", nearest(word, names, of=of))
 
 
 def _tokens(text: str) -> list[tuple[str, int]]:
@@ -227,33 +229,27 @@ class MachineGrammar(Grammar):
             raise ConditionError(f"'{word}' is both a state and an event", hint)
         if event:
             return Happens(event=event.name)
-        if word in machine.states or word in self.define:
-            return In(states=self._states(word))
-        known = (*machine.states, *machine.events, *self.define)
-        raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="states and events"))
+        _check_known("unknown name", word, (*machine.states, *machine.events, *self.define), of="states and events")
+        return In(states=self._states(word))
 
     def _states(self, word: str) -> frozenset[str]:
         named = self.define.get(word)
         if named is not None and not isinstance(named, str):
             return frozenset(named)
-        if word not in self.machine.states:
-            known = (*self.machine.states, *(name for name, each in self.define.items() if not isinstance(each, str)))
-            raise ConditionError(f"unknown state '{word}'", nearest(word, known, of="states"))
+        sets = (name for name, each in self.define.items() if not isinstance(each, str))
+        _check_known("unknown state", word, (*self.machine.states, *sets), of="states")
         return frozenset({word})
 
     def _states_showing(self, word: str) -> frozenset[str]:
-        found = frozenset(each.name for each in self.machine.states.values() if each.shows == word)
-        if not found:
-            shown = dict.fromkeys(each.shows for each in self.machine.states.values())
-            raise ConditionError(f"no state shows '{word}'", nearest(word, shown, of="texts that states show"))
-        return found
+        states = self.machine.states.values()
+        shown = dict.fromkeys(each.shows for each in states)
+        _check_known("no state shows", word, shown, of="texts that states show")
+        return frozenset(each.name for each in states if each.shows == word)
 
     def _output(self, word: str) -> str:
         if word == NOTHING:
             return ""
-        known = outputs(self.machine)
-        if word not in known:
-            raise ConditionError(f"no event emits '{word}'", nearest(word, known, of="outputs"))
+        _check_known("no event emits", word, outputs(self.machine), of="outputs")
         return word
 
 
@@ -274,10 +270,7 @@ PART_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a condition may mention.
-
-    These are the copies of each part, and the joint events by each of their names.
-    """
+    """The names that a condition may mention: copies by part, and joint events by each of their names."""
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]
@@ -307,22 +300,18 @@ class SystemGrammar(Grammar):
             case "emits" | "tells":
                 return self._read_emits(word)
             case _ if word in self.scope.system.parts:
-                return self._read_part_state(self._single_part(word), every=True)
+                count = len(self.scope.meant[word])
+                if count != 1:
+                    hint = f"write 'every {word}' or 'some {word}'"
+                    raise ConditionError(f"'{word}' in {self.text!r} could mean any of {count} copies", hint)
+                return self._read_part_state(self._part(word), every=True)
             case _ if word in PART_WORDS or word in {")", ",", "("}:
                 hint = f"see {documented('reference/system-language')}"
                 raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
         return self._event(word)
 
     def _part(self, word: str) -> Part:
-        if word not in self.scope.system.parts:
-            raise ConditionError(f"unknown part '{word}'", nearest(word, self.scope.system.parts, of="parts"))
-        return self.scope.system.parts[word]
-
-    def _single_part(self, word: str) -> Part:
-        count = len(self.scope.meant[word])
-        if count != 1:
-            hint = f"write 'every {word}' or 'some {word}'"
-            raise ConditionError(f"'{word}' in {self.text!r} could mean any of {count} copies", hint)
+        _check_known("unknown part", word, self.scope.system.parts, of="parts")
         return self.scope.system.parts[word]
 
     def _read_part_state(self, part: Part, *, every: bool) -> Condition:
@@ -369,17 +358,13 @@ class SystemGrammar(Grammar):
     def _output_names(self, word: str) -> list[str]:
         by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
         emitters = (part for part, known in by.items() if word in known)
-        names = [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
-        if not names:
-            known = dict.fromkeys(output for each in by.values() for output in each)
-            raise ConditionError(f"no part emits '{word}'", nearest(word, known, of="outputs"))
-        return names
+        known = dict.fromkeys(output for each in by.values() for output in each)
+        _check_known("no part emits", word, known, of="outputs")
+        return [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
 
     def _event(self, word: str) -> Condition:
-        names = self.scope.events.get(word)
-        if names is None:
-            known: Collection[str] = (*self.scope.system.parts, *self.scope.events)
-            raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="parts and events"))
+        _check_known("unknown name", word, (*self.scope.system.parts, *self.scope.events), of="parts and events")
+        names = self.scope.events[word]
         if self.take("replies"):
             reply = self.reply(word, self.scope.system.events[names[0]].kind)
             return _any_of(Replies(event=name, reply=reply) for name in names)

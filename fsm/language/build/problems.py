@@ -1,7 +1,7 @@
 """Collect all errors of a file instead of stopping at the first one."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeAlias
 
@@ -16,10 +16,11 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors in the file ``model`` below the path ``at``, without duplicates."""
+    """Collects the errors below the path ``at``, without duplicates. ``place`` maps a path to where it is written."""
 
     model: File[F]
     at: Keys = ()
+    place: Callable[[Keys], Keys] = lambda keys: keys
     _found: dict[Problem, None] = field(default_factory=dict)
 
     def below(self, *at: str | int) -> Self:
@@ -29,17 +30,17 @@ class Problems(Generic[F]):
     def table(self) -> str:
         return f"[{'.'.join(map(str, self.at))}]"
 
+    def line(self, *at: str | int) -> int:
+        return self.model.lines.find(*self.place((*self.at, *at)))
+
     def say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.say_at(self.model.lines.find(*self.at, *at), code, what, hint)
+        self.say_at(self.line(*at), code, what, hint)
 
     def say_at(self, line: int, code: str, what: str, hint: str) -> None:
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Return whether *word* is ``None`` or in *names*, and add an error if it is not.
-
-        *what* is the start of the message, such as ``unknown state``.
-        """
+        """Return whether *word* is ``None`` or in *names*. If not, add an error, which begins with *what*."""
         if word is None or word in names:
             return True
         self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)
@@ -69,7 +70,8 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    given = citation(problems.below("event", name), written) if written.clause is None else None
+    """Return the clause of the event *name* if it names none. *problems* are those below the event."""
+    given = citation(problems, written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
 
@@ -81,13 +83,18 @@ def clauses_of(
         name: clause_of(problems.below("clause", name), name, clause, clause.says, clause.link)
         for name, clause in separate.items()
     }
+    named: list[tuple[Problems[F], str, WrittenRest | Happening]] = []
     for event, written in events.items():
+        here = problems.below("event", event)
         words = [word for word in ("says", "link") if word in written.model_fields_set]
-        if written.clause is None and words:
-            what = f"'clause' is missing from [event.{event}], which has '{words[0]}'"
-            problems.say("FSM011", what, "add clause = …, with the name of the clause", "event", event, words[0])
-    for at, name, other in _with_events(events):
-        here = problems.below(*at)
+        if written.clause is not None:
+            named.append((here, written.clause, written))
+        elif words:
+            what = f"'clause' is missing from {here.table}, which has '{words[0]}'"
+            here.say("FSM011", what, "add clause = …, with the name of the clause", words[0])
+        rests = written.clauses if isinstance(written, WrittenEvent) else {}
+        named += ((here.below("clauses", name), name, rest) for name, rest in rests.items())
+    for here, name, other in named:
         if other.says is None:
             if citation(here, other) or "link" in other.model_fields_set:
                 what = f"'says' is missing from {here.table}, which has the source of clause '{name}'"
@@ -104,17 +111,8 @@ def clauses_of(
 def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
     for name in clauses:
         if name not in used:
-            problems.say(
-                "FSM119", f"{what} refers to clause '{name}'", f"name the clause in {by}, or remove it", "clause", name
-            )
-
-
-def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, WrittenRest | Happening]]:
-    for event, written in events.items():
-        if written.clause is not None:
-            yield ("event", event), written.clause, written
-        for name, rest in written.clauses.items() if isinstance(written, WrittenEvent) else ():
-            yield ("event", event, "clauses", name), name, rest
+            hint = f"name the clause in {by}, or remove it"
+            problems.say("FSM119", f"{what} refers to clause '{name}'", hint, "clause", name)
 
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -132,33 +130,29 @@ def definitions(
 ) -> dict[str, str | tuple[str, ...]]:
     """Return the definitions in *define*, and report errors in them.
 
-    Conditions are returned as written, and sets within a set are replaced by their states.  *taken* maps a kind, such
-    as ``event``, to the names that are already used for it.  A definition with such a name, or with the name of a
-    state, is reported and left out.  Other definitions are returned even if they have errors.
-
-    It is also an error if none of *texts* uses a definition, if a member of a set is not a state, or if a definition
-    is circular.
+    Conditions are returned as written, and sets within a set are replaced by their states.  A name that is also the
+    name of a state, or in *taken*, the names by kind, is an error, and left out.  Other errors are a definition that
+    none of *texts* uses, a member of a set that is not a state, and circular definitions.
     """
-    members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
+    sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
-    for name, value in define.items():
+    for name in define:
         for kind, names in {"state": states, **taken}.items():
             if name in names:
                 what = f"'{name}' is defined here, but is also the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
                 problems.say("FSM128", what, "choose a name that is not used for anything else", "define", name)
-        for index, each in enumerate(() if isinstance(value, str) else value):
-            problems.known("FSM102", "unknown state", each, members, "define", name, index)
+        for index, each in enumerate(sets.get(name, ())):
+            problems.known("FSM102", "unknown state", each, (*states, *sets), "define", name, index)
     _check_circles(problems, needs)
     used = {*closure(set().union(*map(_words, texts)) & define.keys(), needs.__getitem__)}
     for name in define:
         if name not in used:
-            problems.say(
-                "FSM129", f"nothing uses the definition '{name}'", "use the definition, or remove it", "define", name
-            )
+            what = f"nothing uses the definition '{name}'"
+            problems.say("FSM129", what, "use the definition, or remove it", "define", name)
     return {
         name: value
         if isinstance(value, str)
-        else tuple(dict.fromkeys(each for each in _members(define, name) if each in states))
+        else tuple(each for each in closure(value, lambda each: sets.get(each, ())) if each in states)
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))
     }
@@ -178,10 +172,3 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
             listed = " and ".join(f"'{each}'" for each in circle)
             verb = "refers to itself" if len(circle) == 1 else "refer to each other in a circle"
             problems.say("FSM130", f"{listed} {verb}", "define one of these names without the others", "define", name)
-
-
-def _members(define: Mapping[str, str | Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:
-    value = define.get(name, "")
-    for each in () if isinstance(value, str) or name in met else value:
-        yield each
-        yield from _members(define, each, met | {name})

@@ -9,7 +9,7 @@ from fsm.language.build.cells import Groups, Part, Sets, check_ends
 from fsm.language.build.problems import Problems, clause_of
 from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride, WrittenProfile
 from fsm.language.read import F
-from fsm.machine import Cell, Clause, Deviation, Event, Machine, Moves, Override, Profile, of_profile, outcomes
+from fsm.machine import Clause, Deviation, Event, Machine, Moves, Override, Profile, of_profile, outcomes
 from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
 
 _TIMES: Final[tuple[FieldKind, ...]] = ("time",)
@@ -77,9 +77,8 @@ def requirements(problems: Problems[Written], demands: Demands, clauses: Collect
     for name, written in problems.model.written.requires.items():
         here = problems.below("requires", name)
         if name in clauses:
-            here.say(
-                "FSM126", f"clause '{name}' is defined in two places", "choose another name for one of the two clauses"
-            )
+            what = f"clause '{name}' is defined in two places"
+            here.say("FSM126", what, "choose another name for one of the two clauses")
         found[name] = demands.requirement(here, clause_of(here, name, written, written.says, written.link), written)
     return found
 
@@ -224,17 +223,17 @@ class Overriding:
             deviation=deviation(key, self.name, clause, written, event.name) if clause else None,
             since=written.since,
             until=written.until,
-            line=self.problems.model.lines.find(*at),
+            line=self.problems.line(*at),
         )
         self._check_changes(made, event, deviates=written.deviates is not None)
         return made
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
         """Check that an override names a broken clause if, and only if, it allows more than the machine."""
-        cells: list[tuple[str, Cell, Cell | None]]
-        cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
-        cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]
-        for state, cell, before in cells:
+        for state, cell, before in (
+            *((state, cell, event.cells[state]) for state, cell in made.cells.items()),
+            *((state, end, event.ends.get(state)) for state, end in made.ends.items()),
+        ):
             own = outcomes(before, state, event.kind) if before else ()
             new = outcomes(cell, state, event.kind)
             wider = own is not None and not all(any(each.covers(way) for each in own) for way in new or ())
@@ -243,9 +242,8 @@ class Overriding:
                 self.problems.say_at(cell.line, "FSM115", what, "state what the implementation does in this state")
             elif wider and not deviates:
                 what = f"override '{made.name}' allows more in '{state}' than event '{made.event}' does"
-                self.problems.say_at(
-                    cell.line, "FSM115", what, 'name the clause that the override breaks: deviates = "…"'
-                )
+                hint = 'name the clause that the override breaks: deviates = "…"'
+                self.problems.say_at(cell.line, "FSM115", what, hint)
             elif deviates and not wider:
                 what = f"override '{made.name}' allows no more in '{state}' than event '{made.event}' does"
                 self.problems.say_at(cell.line, "FSM116", what, "remove 'deviates', or the cell")
@@ -256,10 +254,9 @@ class Overriding:
     def _check_once(self, overrides: Iterable[Override]) -> None:
         meeting: defaultdict[tuple[str, str, bool], list[tuple[Override, int]]] = defaultdict(list)
         for override in overrides:
-            for state, cell in override.cells.items():
-                meeting[override.event, state, False].append((override, cell.line))
-            for state, end in override.ends.items():
-                meeting[override.event, state, True].append((override, end.line))
+            for ends, cells in ((False, override.cells), (True, override.ends)):
+                for state, cell in cells.items():
+                    meeting[override.event, state, ends].append((override, cell.line))
         for (event, state, _), several in meeting.items():
             if len(several) > 1 and any(override.deviation is None for override, _ in several):
                 names = " and ".join(f"'{override.name}'" for override, _ in several)

@@ -20,7 +20,6 @@ from fsm.language.build.grammar import (
 )
 from fsm.language.build.problems import Definitions, Problems, clause_of, definitions
 from fsm.language.build.profiles import Demands
-from fsm.language.machine_file import WrittenDemand
 from fsm.language.read import File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import Stated, WrittenProperty
@@ -30,6 +29,7 @@ from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.machine.product.system import System
 
 Parsed = TypeVar("Parsed")
+T = TypeVar("T")
 
 _ENDS: Final = ".ends"
 
@@ -75,11 +75,11 @@ class ClaimBuilder:
         written = self.written
         match kind:
             case "always":
-                conditions = tuple(self._condition(text, *at) for text, at in listed(written.always, kind))
-                return claims.Always(conditions=conditions, when=self._optional_condition(written.when, "when"))
+                conditions = self._read_listed(written.always, Grammar.condition, kind)
+                return claims.Always(conditions=conditions, when=self._condition(written.when, "when"))
             case "never":
-                sequences = self._sequences(written.never, kind)
-                return claims.Never(sequences=sequences, until=self._optional_condition(written.until, "until"))
+                sequences = self._read_listed(written.never, Grammar.sequence, kind)
+                return claims.Never(sequences=sequences, until=self._condition(written.until, "until"))
             case "reachable":
                 return self._reachable()
             case "leads-to":
@@ -94,19 +94,17 @@ class ClaimBuilder:
             case "refines":
                 return claims.Refines(other=self._find_machine(str(written.refines), kind), overlap=written.overlap)
             case "requires" if written.requires is not None:
-                return self._requires(self.of, written.requires)
+                sets = {name: value for name, value in self.define.items() if not isinstance(value, str)}
+                clause = clause_of(self.problems, self.name, written, written.says, written.link)
+                demands = Demands(states=self.of.states, sets=sets, kinds=self.of.fields)
+                here = self.problems.below("requires")
+                return claims.Requires(requirement=demands.requirement(here, clause, written.requires))
             case _:
                 path = Path(self.problems.model.path).parent / str(written.matches_diagram)
                 return claims.MatchesDiagram(path=str(path))
 
-    def _requires(self, machine: Machine, demand: WrittenDemand) -> claims.Requires:
-        sets = {name: value for name, value in self.define.items() if not isinstance(value, str)}
-        clause = clause_of(self.problems, self.name, self.written, self.written.says, self.written.link)
-        demands = Demands(states=machine.states, sets=sets, kinds=machine.fields)
-        return claims.Requires(requirement=demands.requirement(self.problems.below("requires"), clause, demand))
-
     def _reachable(self) -> claims.Reachable:
-        sequences = self._sequences(self.written.reachable, "reachable")
+        sequences = self._read_listed(self.written.reachable, Grammar.sequence, "reachable")
         if isinstance(self.of, Scope):
             if self.written.from_each:
                 hint = "write 'PART was STATE and …' instead"
@@ -118,9 +116,9 @@ class ClaimBuilder:
             if state != REST and isinstance(named, str):
                 self._check_known("unknown state", state, self.of.states, "from-each", index)
             states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
-        if not states:
-            return claims.Reachable(sequences=sequences)
-        return claims.Reachable(sequences=tuple(_require_start(state, each) for each in sequences for state in states))
+        if states:
+            sequences = tuple(_require_start(state, each) for each in sequences for state in states)
+        return claims.Reachable(sequences=sequences)
 
     def _leads_to(self) -> claims.LeadsTo:
         written = self.written
@@ -130,8 +128,8 @@ class ClaimBuilder:
         fair = [event for text in written.fair for event in self._fair(text, "fair")]
         strongly = (event for text in written.strongly_fair for event in self._fair(text, "strongly-fair"))
         fair += [replace(event, strongly=True) for event in strongly]
-        source = self._condition(written.from_, "from")
-        target = self._condition(str(written.leads_to), "leads-to")
+        source = self._read(written.from_, Grammar.condition, "from")
+        target = self._read(str(written.leads_to), Grammar.condition, "leads-to")
         return claims.LeadsTo(source=source, target=target, fair=tuple(fair))
 
     def _idempotent(self, name: str) -> claims.Idempotent:
@@ -143,7 +141,7 @@ class ClaimBuilder:
             kind = self.of.system.events[name].kind
         if kind != "call":
             self.problems.say("FSM303", f"{kind} '{name}' is not a call", "only a call can be idempotent", "idempotent")
-        return claims.Idempotent(event=name, once=self._optional_condition(self.written.once, "once"))
+        return claims.Idempotent(event=name, once=self._condition(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:
         names = within.events.get(name, ())
@@ -181,8 +179,7 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        The form ``.ends`` is not available for a system.  There, the assumption covers the events of every copy, even
-        if the claim is about only one copy.
+        For a system there is no ``.ends``, and the assumption always covers the events of every copy.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -209,14 +206,13 @@ class ClaimBuilder:
     def _check_known(self, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
         return self.problems.known("FSM303", what, word, names, *at)
 
-    def _condition(self, text: str, *at: str | int) -> WrittenCondition:
-        return self._read(text, Grammar.condition, *at)
+    def _condition(self, text: str | None, at: str) -> WrittenCondition | None:
+        return None if text is None else self._read(text, Grammar.condition, at)
 
-    def _optional_condition(self, text: str | None, at: str) -> WrittenCondition | None:
-        return None if text is None else self._condition(text, at)
-
-    def _sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
-        return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
+    def _read_listed(
+        self, written: str | list[str] | None, read: Callable[[Grammar], Parsed], kind: str
+    ) -> tuple[Parsed, ...]:
+        return tuple(self._read(text, read, *at) for text, at in listed(written, kind))
 
     def _read(self, text: str, read: Callable[[Grammar], Parsed], *at: str | int) -> Parsed:
         try:
@@ -224,15 +220,16 @@ class ClaimBuilder:
                 return read(MachineGrammar(text=text, machine=self.of, define=self.define))
             return read(SystemGrammar(text=text, scope=self.of, define=self.define))
         except ConditionError as error:
-            place: Keys = error.at or (*self.problems.at, *at)
-            self.problems.say_at(self.problems.model.lines.find(*place), "FSM303", error.what, error.hint)
+            here = replace(self.problems, at=()) if error.at else self.problems
+            here.say("FSM303", error.what, error.hint, *(error.at or at))
             raise
 
 
-def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
-    if isinstance(value, str):
-        return [(value, (kind,))]
-    return [(text, (kind, index)) for index, text in enumerate(value or ())]
+def listed(value: T | list[T] | None, kind: str) -> list[tuple[T, Keys]]:
+    """Return the values in *value*, each with its place below a table. A value may also stand for a list of one."""
+    if isinstance(value, list):
+        return [(each, (kind, index)) for index, each in enumerate(value)]
+    return [] if value is None else [(value, (kind,))]
 
 
 def _require_start(state: str, sequence: Sequence) -> Sequence:
@@ -249,8 +246,6 @@ def subject(problems: Problems[Stated], machine: Machine | System, part: str | N
     known = problems.known("FSM303", "unknown part", part, machine.parts, "for")
     return scope(machine, machine.parts[part].copies[copy] if part and known else None)
 
-
-T = TypeVar("T")
 
 AnyModel: TypeAlias = Machine | System
 
@@ -269,7 +264,8 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     properties = []
     define = _define(problems, machine)
     for name, stated in written.property.items():
-        if copy >= max(1, _copies(machine, stated.for_)):
+        part = machine.parts.get(stated.for_ or "") if isinstance(machine, System) else None
+        if copy >= (len(part.copies) if part else 1):
             continue
         here = problems.below("property", name)
         of = subject(here, machine, stated.for_, copy)
@@ -282,11 +278,6 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     sizes = {NO_PROFILE: written.expect, **written.under} if written.expect else written.under
     expect = _with_inherited(machine, {name: Counts(**each.model_dump()) for name, each in sizes.items()})
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
-
-
-def _copies(machine: AnyModel, part: str | None) -> int:
-    found = machine.parts.get(part or "") if isinstance(machine, System) else None
-    return len(found.copies) if found else 0
 
 
 def _define(problems: Problems[Stated], machine: AnyModel) -> dict[str, str | tuple[str, ...]]:
@@ -336,7 +327,7 @@ def _property(
         claim=claim,
         catches=tuple(written.catches),
         fails=_failures(problems, machine, name, written),
-        line=problems.model.lines.find(*problems.at),
+        line=problems.line(),
     )
 
 
@@ -346,16 +337,11 @@ def _failures(
     known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
     found: dict[str, KnownFailure] = {}
     alone: set[str] = set()
-    several = isinstance(written.fails, list)
-    for number, failure in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
-        here = problems.below("fails", *((number,) if several else ()))
+    for failure, at in listed(written.fails, "fails"):
+        here = problems.below(*at)
         if not failure.under:
-            here.say(
-                "FSM307",
-                f"property '{name}' is known to fail, but under no profile",
-                "name a profile, or leave out the failure",
-                "under",
-            )
+            what = f"property '{name}' is known to fail, but under no profile"
+            here.say("FSM307", what, "name a profile, or leave out the failure", "under")
         for profile, place in listed(failure.under, "under"):
             if here.known("FSM305", "unknown profile", profile, known, *place) and profile in found:
                 what = f"property '{name}' has two known failures under '{profile}'"

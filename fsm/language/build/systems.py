@@ -7,6 +7,7 @@ with ``every`` becomes one step for each copy.  Each condition is bound to the c
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from fsm.errors import InputError
@@ -52,81 +53,75 @@ def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
     return joint.model_copy(update=changed)
 
 
-def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path to *rest* in the joint event *name*.
-
-    The path is in the section of *profile* if the profile changes this place.
-    """
+def joint_place(file: File[WrittenSystem], profile: str | None, keys: Keys) -> Keys:
+    """Return *keys*, a path such as to a joint event, or that path in the section of *profile* which changes it."""
     for variant in meant(profile, file.written.profile).values():
-        own = ("profile", variant, "event", name, *rest)
-        if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
+        own = ("profile", variant, *keys)
+        if own[: 6 if keys[2:3] == ("ways",) else 5] in file.lines.of:
             return own
-    return ("event", name, *rest)
+    return keys
 
 
-def means(
-    problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, at: Keys
+def _condition(
+    problems: Problems[WrittenSystem], text: str | None, within: Scope, define: Definitions, *at: str | int
 ) -> Condition | None:
+    if text is None:
+        return None
     try:
         return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
-        problems.say("FSM704", error.what, error.hint, *(error.at or at))
+        here = replace(problems, at=()) if error.at else problems
+        here.say("FSM704", error.what, error.hint, *(error.at or at))
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEventBuilder:
+    """Builds the events of one joint event. ``problems`` are those below this event."""
+
     problems: Problems[WrittenSystem]
-    profile: str | None
     system: System
     name: str
     written: WrittenJoint
     define: Definitions
 
     def joints(self) -> Iterator[JointEvent]:
-        of = self.written.of
-        if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._file_keys("of")):
+        problems, written, parts = self.problems, self.written, self.system.parts
+        if not problems.known("FSM701", "unknown part", written.of, parts, "of"):
             return
-        if bool(self.written.steps) == bool(self.written.ways):
-            what = "both steps and ways" if self.written.ways else "neither steps nor ways"
-            self._say(
-                "FSM705",
-                f"joint event '{self.name}' has {what}",
-                "write 'steps' if the event has one way, or else 'ways'",
-            )
+        if bool(written.steps) == bool(written.ways):
+            both = "both steps and ways" if written.ways else "neither steps nor ways"
+            hint = "write 'steps' if the event has one way, or else 'ways'"
+            problems.say("FSM705", f"joint event '{self.name}' has {both}", hint)
             return
-        name = self.written.clause
-        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._file_keys("clause"))
-        own = implied(self.problems, self.problems.model.written.system, self.name, self.written.about, self.written)
-        for copy in self.system.parts[of].copies if of is not None else (None,):
+        problems.known("FSM108", "unknown clause", written.clause, self.system.clauses, "clause")
+        own = implied(problems, problems.model.written.system, self.name, written.about, written)
+        ways = written.ways or {"done": WrittenWay.model_validate({"steps": written.steps})}
+        for copy in parts[written.of].copies if written.of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
                 family=self.name,
-                kind=self.written.actual_kind,
-                about=self.written.about,
-                clause=self.system.clauses.get(name or "", own),
-                ways=tuple(self._build_ways(copy)),
+                kind=written.actual_kind,
+                about=written.about,
+                clause=self.system.clauses.get(written.clause or "", own),
+                ways=tuple(
+                    self._way(name, way, copy, *(("ways", name) if written.ways else ())) for name, way in ways.items()
+                ),
                 of=copy,
-                rpc=self.written.rpc or "",
-                when=self._condition(self.written.when, copy, "when"),
+                rpc=written.rpc or "",
+                when=self._condition(written.when, copy, "when"),
             )
 
-    def _build_ways(self, copy: Copy | None) -> Iterator[JointWay]:
-        if self.written.steps:
-            yield JointWay(name="done", steps=tuple(self._steps(self.written.steps, copy, "steps")))
-        for name, way in self.written.ways.items():
-            yield self._build_way(name, way, copy)
-
-    def _build_way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
+    def _way(self, name: str, way: WrittenWay, copy: Copy | None, *at: str | int) -> JointWay:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
         if reply and self.written.actual_kind != "call":
             what = f"{self.written.actual_kind} '{self.name}' has a reply"
-            self._say("FSM706", what, "only a call can have a reply", "ways", name, "reply")
+            self.problems.say("FSM706", what, "only a call can have a reply", *at, "reply")
         return JointWay(
             name=name,
             about=way.about,
-            when=self._condition(way.when, copy, "ways", name, "when"),
-            steps=tuple(self._steps(way.steps, copy, "ways", name, "steps")),
+            when=self._condition(way.when, copy, *at, "when"),
+            steps=tuple(self._steps(way.steps, copy, *at, "steps")),
             reply=reply,
         )
 
@@ -134,81 +129,58 @@ class JointEventBuilder:
         for number, each in enumerate(written):
             step = WrittenStep.model_validate({"do": each}) if isinstance(each, str) else each
             if step.each is not None:
-                yield from self._steps_of_copies(step, copy, *at, number)
+                yield from self._steps_of_copies(step, step.each, copy, *at, number)
             elif step.do is None or step.steps:
                 what = "a step has neither 'do' nor 'each', or has both"
-                self._say("FSM707", what, "write do = …, or each = … with steps = […]", *at)
+                self.problems.say("FSM707", what, "write do = …, or each = … with steps = […]", *at)
             else:
                 yield from self._step(step, step.do.strip(), copy, *at, number)
 
-    def _steps_of_copies(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
-        name = str(written.each)
-        if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._file_keys(*at, "each")):
+    def _steps_of_copies(self, step: WrittenStep, part: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        if not self.problems.known("FSM701", "unknown part", part, self.system.parts, *at, "each"):
             return
-        if written.do is not None or written.when is not None or written.goes_on or not written.steps:
-            self._say(
-                "FSM707",
-                "a step with 'each' must have 'steps' and no other words",
-                "write { each = …, steps = […] }",
-                *at,
-            )
-        else:
-            for each in self.system.related_copies(name, copy):
-                yield from self._steps(written.steps, each, *at, "steps")
+        if step.do is not None or step.when is not None or step.goes_on or not step.steps:
+            what = "a step with 'each' must have 'steps' and no other words"
+            self.problems.say("FSM707", what, "write { each = …, steps = […] }", *at)
+            return
+        for each in self.system.related_copies(part, copy):
+            yield from self._steps(step.steps, each, *at, "steps")
 
-    def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+    def _step(self, step: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        problems = self.problems
         match = _STEP.fullmatch(do)
         if match is None:
             hint = "write PART.EVENT or PART.EVENT.ends, optionally with /OUTCOME, or reset PART"
-            self._say("FSM707", f"{do!r} cannot be read as a step", hint, *at)
+            problems.say("FSM707", f"{do!r} cannot be read as a step", hint, *at)
             return
-        parts = self.system.parts
-        if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._file_keys(*at)):
+        if not problems.known("FSM701", "unknown part", match["part"], self.system.parts, *at):
             return
-        part = parts[match["part"]]
+        part = self.system.parts[match["part"]]
         meant = self.system.related_copies(part.name, copy)
         if not match["every"] and len(meant) != 1:
-            self._say(
-                "FSM707", f"'{part.name}' in {do!r} could mean any of {len(meant)} copies", f"write 'every {do}'", *at
-            )
+            what = f"'{part.name}' in {do!r} could mean any of {len(meant)} copies"
+            problems.say("FSM707", what, f"write 'every {do}'", *at)
             return
-        event, ends = match["event"] or "", bool(match["ends"])
+        name, ends = match["event"] or "", bool(match["ends"])
         outcomes = frozenset(each.strip() for each in (match["outcomes"] or "").split(",") if each.strip())
-        if event and not self._check_step(part.machine, event, outcomes, *at, ends=ends):
+        if name and not problems.known("FSM701", "unknown event", name, part.machine.events, *at):
             return
+        if name:
+            event = part.machine.events[name]
+            if ends and not event.ends:
+                what = f"event '{name}' has no ends"
+                problems.say("FSM707", what, "only calls that take time have ends", *at)
+                return
+            row = event.ends if ends else event.cells
+            known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
+            for outcome in sorted(outcomes):
+                problems.known("FSM701", "unknown outcome", outcome, sorted(known), *at)
         for each in meant:
-            yield PartStep(
-                copy=each,
-                event=event,
-                ends=ends,
-                outcomes=outcomes,
-                when=self._condition(written.when, each if match["every"] else copy, *at, "when"),
-                goes_on=written.goes_on,
-            )
-
-    def _check_step(self, machine: Machine, name: str, outcomes: frozenset[str], *at: str | int, ends: bool) -> bool:
-        if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._file_keys(*at)):
-            return False
-        event = machine.events[name]
-        if ends and not event.ends:
-            self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have ends", *at)
-            return False
-        row = event.ends if ends else event.cells
-        known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
-        for outcome in sorted(outcomes):
-            self.problems.known("FSM701", "unknown outcome", outcome, sorted(known), *self._file_keys(*at))
-        return True
+            when = self._condition(step.when, each if match["every"] else copy, *at, "when")
+            yield PartStep(copy=each, event=name, ends=ends, outcomes=outcomes, when=when, goes_on=step.goes_on)
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
-        if text is None:
-            return None
-        return means(self.problems, text, scope(self.system, copy), self.define, self._file_keys(*at))
-
-    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.problems.say(code, what, hint, *self._file_keys(*at))
-
-    def _file_keys(self, *rest: str | int) -> Keys:
-        return joint_place(self.problems.model, self.profile, self.name, *rest)
+        return _condition(self.problems, text, scope(self.system, copy), self.define, *at) if text is not None else None
 
 
 def conditions(written: WrittenSystem) -> Iterator[str]:
@@ -232,10 +204,7 @@ MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """Build the system that *model* describes.
-
-    Raise :class:`InputError` with every semantic error in the file.
-    """
+    """Build the system that *model* describes, or raise :class:`InputError` with every semantic error in it."""
     problems = Problems(model=model)
     written = model.written
     base = _system(problems, find, None)
@@ -250,18 +219,24 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuild_joint_event(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """Return a copy of *system* in which the joint event *name* is built from *written*.
-
-    Raise :class:`InputError` if *written* has errors.
-    """
+    """Return *system* with the joint event *name* built from *written*, or raise :class:`InputError`."""
     problems = Problems(model=file)
-    define = _define(problems, system.parts)
-    building = JointEventBuilder(
-        problems=problems, profile=profile, system=system, name=name, written=written, define=define
-    )
-    joints = {joint.name: joint for joint in building.joints()}
+    joints = _joint_events(problems, system, _define(problems, system.parts), name, written, profile)
     problems.refuse()
     return replace(system, events={**system.events, **joints})
+
+
+def _joint_events(
+    problems: Problems[WrittenSystem],
+    system: System,
+    define: Definitions,
+    name: str,
+    written: WrittenJoint,
+    profile: str | None,
+) -> dict[str, JointEvent]:
+    here = replace(problems.below("event", name), place=partial(joint_place, problems.model, profile))
+    building = JointEventBuilder(problems=here, system=system, name=name, written=written, define=define)
+    return {joint.name: joint for joint in building.joints()}
 
 
 def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Definitions:
@@ -284,17 +259,13 @@ def _variant(
         if not problems.known("FSM701", "unknown event", word, written.event, *at):
             continue
         if not change.model_fields_set:
-            problems.say(
-                "FSM709",
-                f"the profile changes nothing about event '{word}'",
-                "change something, or remove the entry",
-                *at,
-            )
+            what = f"the profile changes nothing about event '{word}'"
+            problems.say("FSM709", what, "change something, or remove the entry", *at)
         for number, way in enumerate(change.without):
             problems.known("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
     joints = _system(problems, find, name).events
     events = {word: joint for word, joint in joints.items() if joint != base.events.get(word)}
-    line = problems.model.lines.find("profile", name)
+    line = problems.line("profile", name)
     return Variant(name=name, about=each.about, events=events, since=each.since, until=each.until, line=line)
 
 
@@ -314,22 +285,18 @@ def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], p
     )
     define = _define(problems, made)
     within = scope(system, None)
-    heard = {
-        name: means(problems, text, within, define, ("part", name, "heard"))
-        for name in made
-        if (text := written.part[name].heard) is not None
+    parts = {
+        name: replace(part, heard=_condition(problems, written.part[name].heard, within, define, "part", name, "heard"))
+        for name, part in made.items()
     }
-    system = replace(system, parts={name: replace(each, heard=heard.get(name)) for name, each in made.items()})
+    system = replace(system, parts=parts)
     joints: dict[str, JointEvent] = {}
     for name, each in joint_events(problems.model, profile).items():
         if name in made or name in PART_WORDS:
             what = f"a joint event cannot be called '{name}'"
             problems.say("FSM702", what, "choose a name that is neither a part nor a word of conditions", "event", name)
             continue
-        building = JointEventBuilder(
-            problems=problems, profile=profile, system=system, name=name, written=each, define=define
-        )
-        joints |= {joint.name: joint for joint in building.joints()}
+        joints |= _joint_events(problems, system, define, name, each, profile)
     return replace(system, events=joints)
 
 
@@ -367,11 +334,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
         for number, outcome in enumerate(each.without):
             problems.known("FSM701", "unknown outcome", outcome, sorted(known), "part", name, "without", number)
     if digit > MOST_COPIES:
-        problems.say(
-            "FSM703",
-            f"{digit} copies of parts are more than the maximum of {MOST_COPIES}",
-            "ask for fewer copies",
-            "part",
-        )
+        what = f"{digit} copies of parts are more than the maximum of {MOST_COPIES}"
+        problems.say("FSM703", what, "ask for fewer copies", "part")
         problems.refuse()
     return made

@@ -37,10 +37,7 @@ def find_control_characters(value: object, path: str, lines: Lines, where: Keys 
 def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
-    """Convert pydantic's errors about *document* to problems, sorted by line.
-
-    There is only one problem for each place in the document.
-    """
+    """Convert pydantic's errors about *document* to problems, one for each place, sorted by line."""
     places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
@@ -146,17 +143,12 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 
 
 def content(path: str | Path) -> bytes:
-    """Return the content of the file at *path*, or raise :class:`InputError`.
-
-    If the file is too large, its content is cut off one byte after the allowed size.
-    """
+    """Return the content of a file, cut off one byte after the allowed size, or raise :class:`InputError`."""
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
 def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
-    """Parse *data* as a file of type *form*.
-
-    *path* is used only in error messages.
+    """Parse *data* as a file of type *form*. *path* is used only in error messages.
 
     >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):
@@ -187,11 +179,10 @@ _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")  # codes of errors that may 
 def with_meaning(
     error: InputError, data: bytes, form: type[F], *, path: str, make: Callable[[File[F]], object]
 ) -> InputError:
-    """Return *error* extended with the semantic errors in the valid parts of *data*.
+    """Return *error* extended with the semantic errors that *make* finds in the valid parts of *data*.
 
-    The invalid parts are dropped before *make* looks for semantic errors.  Errors that may only be due to the dropped
-    parts are not reported.  These are errors that mention a word from a dropped part, errors about the same table,
-    and errors about the whole file.
+    Errors that may only be due to the dropped parts are not reported: those that mention a word from a dropped part,
+    those about the same table, and those about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -212,10 +203,7 @@ def with_meaning(
 
 
 class _Rest:
-    """A document without its invalid parts.
-
-    It remembers the words of these parts and the tables that contained them.
-    """
+    """A document without its invalid parts, whose words and tables are remembered."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -225,10 +213,7 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def repair(self, error: ErrorDetails) -> bool:
-        """Drop the invalid part, or insert a stand-in for a missing part.
-
-        Return whether the rest of the document can be checked.
-        """
+        """Drop the invalid part, or insert a stand-in for a missing part. Return whether the rest can be checked."""
         at, _ = place(error, self.document)
         if not at:  # the part with the error was dropped earlier
             return False

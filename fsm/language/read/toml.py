@@ -12,26 +12,17 @@ import tree_sitter_toml
 from fsm.errors import InputError, decoded_text, refused
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Maximum size of a file in bytes.
-
-A machine with a thousand states and a hundred events is smaller than this.
-"""
+"""Maximum size of a file in bytes. A machine with a thousand states and a hundred events is smaller than this."""
 
 DEEPEST: Final = 32
-"""Maximum nesting depth of arrays and tables, and maximum number of parts of a key.
-
-The model language needs only six.
-"""
+"""Maximum nesting depth of arrays and tables, and maximum number of parts of a key. The language needs only six."""
 
 
 Keys: TypeAlias = tuple[str | int, ...]  # a path into a document, such as ``("event", "push", "moves", "shut", 0)``
 
 
 def document(data: bytes, path: str) -> dict[str, Any]:
-    """Parse *data* as TOML.
-
-    Raise :class:`InputError` with the problem that prevents *data* from being read.
-    """
+    """Parse *data* as TOML, or raise :class:`InputError` with the problem that prevents it from being read."""
     if len(data) > LARGEST:
         what = f"the file is larger than {LARGEST // 1024 // 1024} MiB"
         raise refused(path, "FSM002", what, "models are small text files; check the path")
@@ -64,9 +55,8 @@ def _syntax_error(error: tomllib.TOMLDecodeError, text: str, path: str) -> Input
 
 
 def _nesting_error(path: str, line: int) -> InputError:
-    return refused(
-        path, "FSM005", f"the file is nested more than {DEEPEST} deep", "a model needs six levels", line=line
-    )
+    what = f"the file is nested more than {DEEPEST} deep"
+    return refused(path, "FSM005", what, "a model needs six levels", line=line)
 
 
 _TOKEN: Final = re.compile(
@@ -116,21 +106,14 @@ class Lines:
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path*, or of the nearest enclosing table whose line is known.
-
-        The result is 1 if no line is known.
-        """
-        for length in range(len(path), 0, -1):
-            if (line := self.of.get(path[:length])) is not None:
-                return line
-        return 1
+        """Return the line of *path*, or of the nearest enclosing table whose line is known, or 1."""
+        return next((self.of[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.of), 1)
 
 
 def locate(data: bytes) -> Lines:
-    """Map every key and entry of the TOML document *data* to its line.
+    """Map every key and entry of the valid TOML document *data* to its line.
 
-    *data* must be valid.  The line of a table is the line of its header.  A table without a header, like ``event`` in
-    ``[event.push]``, has the line of its first mention.
+    A table without a header, like ``event`` in ``[event.push]``, has the line of its first mention.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
