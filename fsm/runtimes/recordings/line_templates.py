@@ -265,18 +265,18 @@ class Found:
     numbers: dict[str, int] = field(default_factory=dict)
     replied: int = 0
 
-    def number(self, identity: str) -> int:
-        if not self.numbers:
-            self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
-        found = self.numbers.setdefault(identity, len(self.ids))
-        if found == len(self.ids):
-            self.ids.append(identity)
-        return found
+    def append(self, variant: int, entity: int, row: int) -> None:
+        self.variants.append(variant)
+        self.entities.append(entity)
+        self.rows.append(row)
 
     def add(self, variant: int, identity: str, row: int) -> None:
-        self.variants.append(variant)
-        self.entities.append(self.number(identity))
-        self.rows.append(row)
+        if not self.numbers:
+            self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
+        entity = self.numbers.setdefault(identity, len(self.ids))
+        if entity == len(self.ids):
+            self.ids.append(identity)
+        self.append(variant, entity, row)
 
 
 class ScannedLines(NamedTuple):

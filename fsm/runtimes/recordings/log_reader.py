@@ -8,12 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from fsm.recordings.line_reader import Piece
 from fsm.scratch import is_compiled
-from fsm.trace import Batch, Line, Observation
+from fsm.trace import Batch
 
 if TYPE_CHECKING:
     from fsm.runtimes.recordings.line_templates import Scanned
@@ -37,9 +36,6 @@ class LogReader:
     _bulk: Bulk | None = None
     _tried: bool = False
     _cut: Scanned | None = None
-
-    def observations(self, line: bytes, number: int | Line) -> Iterable[tuple[int | Line, Observation]]:
-        return zip(repeat(number), self.log.observations(line))
 
     def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
         """Yield *pieces* for use with :meth:`whole`, while a thread scans up to *ahead* pieces in advance."""
@@ -74,11 +70,3 @@ class LogReader:
         Only the last piece from :meth:`scanned` may be passed.
         """
         return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
-
-    def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]:
-        return self.log.paused(quiet)
-
-    def gap(self) -> Iterable[tuple[int | Line, Observation]]:
-        if self._bulk:
-            self._bulk.give_back()
-        return self.log.gap()

@@ -106,6 +106,8 @@ class Joiner:
 
     def _join_call(self, call: Observation) -> list[Observation]:
         identity, of = call.entity, call.of
+        if FULL_ID.fullmatch(identity):
+            return self._join_entity_call(call)
         what = structs.replace(call, reply="", met="", detail="", fields=None)
         meant, certain = self._possible_ids(identity, of)
         found = self._track_short_id(what, meant)
@@ -135,7 +137,7 @@ class Joiner:
             return [*met, *self._inner_requests(seen), *self._certain_part(seen, seen.entity), *self._inner_ends(seen)]
         pod = self.pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
-            self.forget(seen.entity)
+            self._forget(seen.entity)
             return self._certain_part(seen, pod)
         met = [] if pod else self._meet_unrecorded(seen)
         return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
@@ -277,7 +279,7 @@ class Joiner:
     def _reach(self, pod: str) -> tuple[str, ...]:
         return (*self.containers.get(pod, ()), *self._candidates(pod))
 
-    def forget(self, container: str) -> None:
+    def _forget(self, container: str) -> None:
         self._remember_removed(container, CONTAINER)
         self.unrecorded[CONTAINER].pop(container, None)
         self.starts.pop(container, None)
@@ -320,16 +322,16 @@ class Joiner:
             self.stopped.add(pod)
         if seen.event == "RemovePodSandbox" and ok:
             for each in reached.certain:
-                self.forget(each)
+                self._forget(each)
             for each in self.containers.pop(pod, {}):
                 # This container was created while its pod was being removed, so it may outlive the pod.
-                self.forget(each)
+                self._forget(each)
                 self._remember(each, CONTAINER)
                 self.removed[CONTAINER].pop(each, None)
-            self.forget_pod(pod)
+            self._forget_pod(pod)
         return found
 
-    def forget_pod(self, pod: str) -> None:
+    def _forget_pod(self, pod: str) -> None:
         self.containers.pop(pod, None)
         for pods in (self.whole, self.stopped, self.not_ready):
             pods.discard(pod)

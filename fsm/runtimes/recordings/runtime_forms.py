@@ -168,7 +168,9 @@ def _open_log(opening: Opening) -> Recording:
     scanned = lines.scanned(
         _split_at_starts(opening.pieces, b"starting containerd"), ahead=AHEAD if opening.whole else 0
     )
-    batches = opening.batches(lines.observations, lines, pieces=scanned, whole=lines.whole)
+    batches = opening.batches(
+        lambda line, number: zip(repeat(number), log.observations(line)), log, pieces=scanned, whole=lines.whole
+    )
     found = opening.recorded(batches)
     return replace(found, version=lambda: named(log.version), names=log.names)
 
