@@ -61,36 +61,27 @@ class Templates:
         self._begin()
 
     def _begin(self) -> None:
-        self._table = np.zeros(4 * self.most, np.uint64)
+        self._table = np.zeros(2 * self.most, np.int64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
         self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
         self._pool[0] = 2  # the pool begins with the number of words in use and the number of templates
         self._anew += 1
 
-    @property
-    def count(self) -> int:
-        return int(self._pool[1])
-
-    @property
-    def full(self) -> bool:
-        return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
-
     def scan(self, data: bytes, count: int) -> Scanned:
-        if self.full:
+        if 2 * self._pool[0] > self._words or 2 * self._pool[1] > self.most:
             self._begin()
         found = np.zeros((count, 1 + IDS), np.int32)
         times = np.zeros((count, MOMENTS, 3), np.int64)
         places = np.zeros(IDS * count + 1, np.int64)
         places[0] = 1
-        known = np.empty((len(places), 4), np.uint64)
         table = np.zeros(2 << len(places).bit_length(), np.int64)
         spans = np.zeros((SPANS, 4), np.int64)
         begins = np.zeros(count + 1, np.int64)
         lines = np.frombuffer(data, np.uint8)
-        room = (self._line, self._line.view(np.uint8), np.zeros(4, np.uint64))
-        scan(lines, self._table, self._pool, table, known, places, begins, found, times, spans, *room)
+        text = self._line.view(np.uint8)
+        scan(lines, self._table, self._pool, table, places, begins, found, times, spans, self._line, text)
         ids = places[1 : int(places[0])].tolist()
-        return Scanned(data, begins, found[:, 0], found[:, 1:], times, ids, spans, self.count, self._anew)
+        return Scanned(data, begins, found[:, 0], found[:, 1:], times, ids, spans, int(self._pool[1]), self._anew)
 
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
