@@ -65,10 +65,10 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
     while at < len(lines):
         parts.append(lines[at : at + next(sizes)])
         at += len(parts[-1])
-    cuts = [bulk.scan(part) for part in parts[:AHEAD]]
+    cuts = [bulk.scan(b"\n".join(part)) for part in parts[:AHEAD]]
     at = 0
     for number, part in enumerate(parts):
-        cuts += [bulk.scan(each) for each in parts[number + AHEAD : number + AHEAD + 1]]
+        cuts += [bulk.scan(b"\n".join(each)) for each in parts[number + AHEAD : number + AHEAD + 1]]
         batch = bulk.batch(cuts[number], at + 1)
         if batch is None:
             found += [(number, seen) for number, line in enumerate(part, at + 1) for seen in log.observations(line)]
@@ -410,7 +410,7 @@ def test_pieces_are_asked_for_so_far_ahead_and_no_thread_is_left(ahead: int) -> 
     def pieces() -> Iterator[Piece]:
         for number in range(20):
             asked.append(number)
-            yield Piece(first=number, lines=lines_of(PLAIN[0])[:200])
+            yield Piece(first=number, data=b"\n".join(lines_of(PLAIN[0])[:200]))
 
     before = threading.active_count()
     with in_bulk():
@@ -423,7 +423,7 @@ def test_pieces_are_asked_for_so_far_ahead_and_no_thread_is_left(ahead: int) -> 
 
 def test_a_file_that_cannot_be_read_on_is_refused_and_no_thread_is_left() -> None:
     def pieces() -> Iterator[Piece]:
-        yield Piece(first=1, lines=lines_of(PLAIN[0]))
+        yield Piece(first=1, data=b"\n".join(lines_of(PLAIN[0])))
         raise InputError([])
 
     before = threading.active_count()
@@ -434,7 +434,7 @@ def test_a_file_that_cannot_be_read_on_is_refused_and_no_thread_is_left() -> Non
 
 def test_short_logs_load_no_library_and_long_ones_need_none() -> None:
     reader = log_reader.LogReader(log=Log())
-    piece = Piece(first=1, lines=lines_of(PLAIN[0]))
+    piece = Piece(first=1, data=b"\n".join(lines_of(PLAIN[0])))
     assert wholes(reader, [piece]) == [None]
     with in_bulk(), patch.object(log_reader, "import_module", side_effect=ImportError):
         assert wholes(log_reader.LogReader(log=Log()), [piece]) == [None]

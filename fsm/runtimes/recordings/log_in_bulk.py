@@ -5,14 +5,12 @@ observation is known except for its id. The joiner need not be asked about a cal
 call unchanged. If lines with the same template differ in meaning, the log itself reads them.
 """
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.time_order import WINDOW
 from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
@@ -75,11 +73,10 @@ class Bulk:
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
-    def scan(self, lines: Sequence[bytes]) -> Scanned | None:
-        """Scan *lines*, or return ``None`` if there are too few. This method may be called from another thread."""
-        if len(lines) < _FEW:
-            return None
-        return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
+    def scan(self, data: bytes) -> Scanned | None:
+        """Scan the lines in *data*, or return ``None`` if they are few. Another thread may call this method."""
+        count = data.count(b"\n") + 1
+        return self._templates.scan(data, count) if count >= _FEW else None
 
     def batch(self, cut: Scanned | None, first: int, file: str = "") -> Batch | None:
         """Return the observations in the scanned lines *cut*, or ``None`` if the lines must be read one by one."""

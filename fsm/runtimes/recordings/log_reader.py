@@ -43,7 +43,7 @@ class LogReader:
         with ThreadPoolExecutor(1) as thread:
             for piece in pieces:
                 bulk = self._bulk_reader(piece)
-                waiting.append((piece, thread.submit(bulk.scan, piece.lines) if bulk else None))
+                waiting.append((piece, thread.submit(bulk.scan, piece.data) if bulk else None))
                 if len(waiting) > ahead:
                     yield self._next(*waiting.popleft())
             while waiting:
@@ -55,7 +55,7 @@ class LogReader:
 
     def _bulk_reader(self, piece: Piece) -> Bulk | None:
         if self._bulk is None and not self._tried:
-            self._read += sum(map(len, piece.lines))
+            self._read += len(piece.data)
             size = max(self._read, self.size)
             worth = size > ENOUGH and (size > UNCOMPILED or is_compiled("fsm.runtimes.recordings.log_scanner", "scan"))
             if worth and not self.log.as_called:

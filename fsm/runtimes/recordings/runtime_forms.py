@@ -11,7 +11,7 @@ import msgspec
 
 from fsm.errors import InputError, Problem, refused
 from fsm.recordings.form import Opening, Recording, RecordingForm, first_line, line_keys
-from fsm.recordings.line_reader import LONGEST, LineSequence, Piece, decode, decoded
+from fsm.recordings.line_reader import LONGEST, Piece, decode, decoded
 from fsm.runtimes.recordings import nri_events
 from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.containerd_texts import entry
@@ -149,13 +149,13 @@ def _time(line: bytes) -> int | None:
 def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
     """Split *pieces* before each line with *mark*, because another version may have written what follows."""
     for piece in pieces:
-        if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
+        if mark not in piece.data:
             yield piece
             continue
         starts = [at for at, line in enumerate(piece.lines) if at and mark in line]
         for start, end in pairwise([0, *starts, len(piece.lines)]):
-            lines = piece.lines[start:end]
-            yield replace(piece, first=piece.first + start, lines=lines, gap=piece.gap and not start)
+            data = b"\n".join(piece.lines[start:end])
+            yield replace(piece, first=piece.first + start, data=data, gap=piece.gap and not start)
 
 
 def named(version: str) -> str:
