@@ -110,7 +110,9 @@ class Joiner:
             return self._join_entity_call(call)
         what = structs.replace(call, reply="", met="", detail="", fields=None)
         meant, certain = self._possible_ids(identity, of)
-        found = self._track_short_id(what, meant)
+        found: list[Observation] = []
+        if of == POD and identity not in meant and (not meant or identity in self.reached):
+            found = [*self._inner_requests(what), *self._inner_ends(what)]
         if certain:
             return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
         # The call may concern any of these ids, so judge the reply separately.
@@ -121,11 +123,6 @@ class Joiner:
             for each in meant:
                 found += self._join_entity_call(structs.replace(what, entity=each))
         return found
-
-    def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
-            return []
-        return [*self._inner_requests(seen), *self._inner_ends(seen)]
 
     def _join_entity_call(self, seen: Observation) -> list[Observation]:
         if seen.of == POD:
@@ -242,7 +239,7 @@ class Joiner:
 
     def _join_restart(self, seen: Observation) -> list[Observation]:
         self.beginning = None
-        self.may_restart()
+        self.not_ready.clear()
         for pod, met in self.creating.items():
             self.leaks.setdefault(pod, met[0])
         self.reached.clear()
@@ -250,9 +247,6 @@ class Joiner:
         self.overlapped.clear()
         self.starts.clear()
         return [seen]
-
-    def may_restart(self) -> None:
-        self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
         """Return the observations that follow if all unrecorded calls must have ended before *at*.

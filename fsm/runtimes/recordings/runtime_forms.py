@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from fsm.errors import InputError, Problem, refused
-from fsm.recordings.form import Opening, Recording, RecordingForm, first_line, line_keys
+from fsm.recordings.form import Opening, Recording, RecordingForm, deciding_key, first_line
 from fsm.recordings.line_reader import LONGEST, Piece, decode, decoded
 from fsm.runtimes.recordings import nri_events
 from fsm.runtimes.recordings.containerd_log import Log
@@ -126,16 +126,6 @@ def _is_log(head: bytes) -> bool:
     return entry(first_line(head)) is not None  # a log may also have fields named "event" or "op"
 
 
-def _are_calls(head: bytes) -> bool:
-    keys = line_keys(head)
-    return keys is not None and not keys.is_trace_line and keys.op is not None
-
-
-def _are_events(head: bytes) -> bool:
-    keys = line_keys(head)
-    return keys is not None and not keys.is_trace_line and keys.op is None and keys.event is not None
-
-
 def _time_of_entry(line: bytes) -> int | None:
     found = entry(line)
     return None if found is None else nanoseconds(found.at)
@@ -222,7 +212,7 @@ CALLS: Final = _runtime_form(
     name="cri-calls",
     title="CRI calls",
     about="calls that a client made",
-    sniff=_are_calls,
+    sniff=lambda head: deciding_key(head) == "op",
     open=_open_calls,
     time=_time,
     machines=("cri-container", "cri-pod"),
@@ -239,7 +229,7 @@ EVENTS: Final = _runtime_form(
     name="nri-events",
     title="NRI events",
     about="events a plugin received; --with adds CRI calls or a log",
-    sniff=_are_events,
+    sniff=lambda head: deciding_key(head) == "event",
     open=_open_events,
     time=_time,
     together="fsm.runtimes.recordings.combined:open_combined",
