@@ -17,7 +17,7 @@ from fsm.runtimes.recordings.containerd_log import RELEVANT, Log
 from fsm.runtimes.recordings.containerd_texts import entry
 from fsm.runtimes.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 from fsm.runtimes.recordings.pod_calls import Joiner
-from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
+from fsm.trace import Batch, Columns, Line, Made, Observation
 
 
 class Scanned(NamedTuple):
@@ -223,43 +223,34 @@ class Variants:
         self.kinds: list[Observation] = []
         self.variants: list[Observation] = []
         self.kind_of: list[int] = []
-        self._kinds: dict[tuple[str, Key], int] = {}
-        self._variants: dict[tuple[str, Key, object, str], int] = {}
+        self._numbers: dict[Observation, int] = {}
+        self._kinds: dict[Observation, int] = {}
 
     def number(self, seen: Observation) -> int:
-        what = (seen.of, key(seen), seen.at, seen.detail)
-        found = self._variants.get(what)
-        if found is None:
-            found = self._variants[what] = len(self.variants)
-            kind = self._kinds.setdefault(what[:2], len(self.kinds))
-            if kind == len(self.kinds):
-                self.kinds.append(structs.replace(seen, entity="", at=None, detail=""))
-            self.variants.append(structs.replace(seen, entity=""))
-            self.kind_of.append(kind)
-        return found
+        variant = structs.replace(seen, entity="")
+        number = self._numbers.setdefault(variant, len(self.variants))
+        if number == len(self.variants):
+            kind = structs.replace(variant, at=None, detail="")
+            self.variants.append(variant)
+            self.kind_of.append(self._kinds.setdefault(kind, len(self.kinds)))
+            if self.kind_of[-1] == len(self.kinds):
+                self.kinds.append(kind)
+        return number
 
 
 @dataclass(slots=True)
 class Found:
-    """The observations in some lines, as parallel lists of variants, ids and rows.
+    """The observations in some lines. Each is ``said`` by the numbers of its variant, its id and its row.
 
-    Variants and ids are given by number, and id 0 is the empty id. Variant -1 means that the observation is in
-    ``own``, because the log itself has made it. Replies among the first ``replied`` observations have already been
-    reported to the log.
+    Id 0 is the empty id. Variant -1 means that the observation is in ``own``, because the log itself has made it.
+    Replies among the first ``replied`` observations have already been reported to the log.
     """
 
     ids: list[str]
-    variants: list[int] = field(default_factory=list)
-    entities: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
+    said: list[tuple[int, int, int]] = field(default_factory=list)
     own: dict[int, Observation] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     replied: int = 0
-
-    def append(self, variant: int, entity: int, row: int) -> None:
-        self.variants.append(variant)
-        self.entities.append(entity)
-        self.rows.append(row)
 
     def add(self, variant: int, identity: str, row: int) -> None:
         if not self.numbers:
@@ -267,7 +258,7 @@ class Found:
         entity = self.numbers.setdefault(identity, len(self.ids))
         if entity == len(self.ids):
             self.ids.append(identity)
-        self.append(variant, entity, row)
+        self.said.append((variant, entity, row))
 
 
 class ScannedLines(NamedTuple):
@@ -296,29 +287,28 @@ class _Kept(Made[T]):
 
 
 def make_batch(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
-    moments, all_said = scanned.moments[seen.rows], said.variants
+    variants, entities, rows = np.array(seen.said, np.int64).reshape(-1, 3).T
+    moments, numbers, all_said = scanned.moments[rows], rows + first, said.variants
 
     def observation(index: int) -> Observation:
-        what = seen.own.get(index)
-        if what is not None:
-            return what
-        what, at = all_said[seen.variants[index]], None
+        if index in seen.own:
+            return seen.own[index]
+        variant, entity, row = seen.said[index]
+        what, at = all_said[variant], None
         if what.at is not None:
             at = scanned.text[moments[index, 1] : moments[index, 2]]
         detail = what.detail
         if detail == ERROR:
-            found = entry(scanned.cut.line(seen.rows[index]))
+            found = entry(scanned.cut.line(row))
             detail = found.error if found else ""
-        return structs.replace(what, entity=seen.ids[seen.entities[index]], at=at, detail=detail)
+        return structs.replace(what, entity=seen.ids[entity], at=at, detail=detail)
 
     def line(index: int) -> int | Line:
         number = int(numbers[index])
         return Line(file, number) if file else number
 
     kinds = np.array([*said.kind_of, -1], np.int32)
-    entities = np.array(seen.entities, np.int32)
     timed = np.array([*(each.at is not None for each in all_said), False])
     at = np.where(timed[variants], moments[:, 0], -1)
-    columns = Columns(said.kinds, kinds[variants], entities, seen.ids, at)
+    columns = Columns(said.kinds, kinds[variants], entities.astype(np.int32), seen.ids, at)
     return Batch(_Kept(len(variants), observation), Made(len(variants), line), columns)

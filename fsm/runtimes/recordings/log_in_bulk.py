@@ -158,6 +158,7 @@ class Bulk:
         check, ids, does = set(late.tolist()), seen.ids, scanned.does.tolist()
         whole, pod_of = joiner.whole, joiner.pod_of
         removed, unrecorded = joiner.removed[CONTAINER], joiner.unrecorded[CONTAINER]
+        say = seen.said.append
         row: int
         for row, template, entity in zip(rows.tolist(), templates.tolist(), entities.tolist(), strict=True):
             if check and row in check:
@@ -175,11 +176,11 @@ class Bulk:
                 continue
             identity, (known, gone) = ids[entity], plain[template]
             if known >= 0 and pod_of.get(identity) in whole:
-                seen.append(known, entity, row)
+                say((known, entity, row))
             elif gone < 0 or identity not in removed or identity in pod_of or identity in unrecorded:
                 self._join(scanned, row, entity, seen)
             elif beginning is None:
-                seen.append(gone, entity, row)
+                say((gone, entity, row))
             else:
                 self._add_certain_part(gone, entity, row, seen, beginning)
         return len(scanned.does)
@@ -194,7 +195,7 @@ class Bulk:
             self._doubts[step] = [self._variants.number(each) for each in found], calls
         numbers, beginning.calls[key] = self._doubts[step]
         for number in numbers:
-            seen.append(number, entity, row)
+            seen.said.append((number, entity, row))
 
     def _join(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
         log, template = self.log, int(scanned.cut.templates[row])
@@ -213,7 +214,7 @@ class Bulk:
         call = structs.replace(found.seen, entity=identity, of=of, detail=home or found.seen.detail)
         for each in log.joiner.joined(call):
             if each is call:
-                seen.append(self._says[template][of], entity, row)
+                seen.said.append((self._says[template][of], entity, row))
             else:
                 seen.add(self._variants.number(each), each.entity, row)
 
@@ -221,16 +222,17 @@ class Bulk:
         if CRASH.search(line):
             self._report_replies(seen)
         for each in self.log.read(line):
-            seen.own[len(seen.variants)] = each
+            seen.own[len(seen.said)] = each
             seen.add(-1, each.entity, row)
 
     def _report_replies(self, seen: Found) -> None:
         replies: list[tuple[str, str]] = []
-        at = len(seen.variants)
+        at = len(seen.said)
         while at > seen.replied and len(replies) < DOUBTFUL:
             at -= 1
-            what = seen.own[at] if seen.variants[at] < 0 else self._variants.variants[seen.variants[at]]
+            variant, entity, _ = seen.said[at]
+            what = seen.own[at] if variant < 0 else self._variants.variants[variant]
             if what.phase == "reply":
-                replies.append((seen.ids[seen.entities[at]], what.of))
+                replies.append((seen.ids[entity], what.of))
         self.log.replies.extend(reversed(replies))
-        seen.replied = len(seen.variants)
+        seen.replied = len(seen.said)
