@@ -63,11 +63,12 @@ class Bulk:
 
     def _clear(self, anew: int) -> None:
         self._anew = anew
-        self._forms: list[LineForm] = []
-        self._says: list[dict[str, int]] = []  # the variant for each kind of entity that a template may concern
-        self._plain: list[_Plain] = []
-        self._plain_unless_asked: list[_Plain] = []
+        self._known = 0
         self._waiting: set[int] = set()
+        self._forms: dict[int, LineForm] = {}
+        self._says: dict[int, dict[str, int]] = {}  # the variant for each kind of entity that a template may concern
+        self._plain: dict[int, _Plain] = {}
+        self._plain_unless_asked: dict[int, _Plain] = {}
         # The last row is for lines without a template. Their template number is -1, which is the index of this row.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
@@ -111,15 +112,11 @@ class Bulk:
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
     def _learn(self, cut: Scanned) -> None:
-        before, now, templates = len(self._forms), cut.known, cut.templates
-        if now == before and not self._waiting:
+        before, self._known, templates = self._known, cut.known, cut.templates
+        self._waiting.update(range(before, cut.known))
+        if not self._waiting:
             return
-        self._forms += [LineForm(SLOW)] * (now - before)
-        self._says += [{}] * (now - before)
-        self._plain += [_NOT_PLAIN] * (now - before)
-        self._plain_unless_asked += [_NOT_PLAIN] * (now - before)
-        self._waiting.update(range(before, now))
-        times = np.bincount(templates + 1, minlength=now + 1)[1:]
+        times = np.bincount(templates + 1, minlength=cut.known + 1)[1:]
         for template in [number for number in self._waiting if times[number] > (number >= before)]:
             self._waiting.discard(template)
             found = form(cut.line(int(np.flatnonzero(templates == template)[0])))
@@ -129,12 +126,13 @@ class Bulk:
                 kinds = (CONTAINER, POD) if found.seen.of == EITHER else (found.seen.of,)
                 numbers = [self._variants.number(structs.replace(found.seen, of=of)) for of in kinds]
                 self._says[template] = dict(zip(kinds, numbers, strict=True))
+                plain = _NOT_PLAIN
                 if kinds == (CONTAINER,) and not found.named and found.pod < 0:
                     removes = found.seen.event == "RemoveContainer" and found.seen.reply == "ok"
                     moves = removes or found.seen.event == "StartContainer"
                     plain = _Plain(-1 if moves else numbers[0], numbers[0])
-                    self._plain_unless_asked[template] = plain
-                    self._plain[template] = plain if found.always else _NOT_PLAIN
+                self._plain_unless_asked[template] = plain
+                self._plain[template] = plain if found.always else _NOT_PLAIN
 
     def _late_rows(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
         joiner = self.log.joiner
