@@ -159,18 +159,19 @@ class ObservationColumns:
                     raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
-        coded = {name: _dictionary_encode(columns[name]) for name in (*WORDS, "emits") if name in columns}
+        coded = {name: _dictionary_encode(column) for name, column in columns.items() if name in {*WORDS, "emits"}}
         words = {name: [*each.dictionary.to_pylist(), None] for name, each in coded.items()}
         combinations = math.prod(map(len, words.values()))
         if combinations > LATEST:
             return np.full(count, -1, np.int32)
-        place = np.zeros(count, np.int32 if combinations < 1 << 31 else np.int64)
+        place = np.zeros(count, "int32" if combinations < 1 << 31 else "int64")
         for name, each in coded.items():
             place *= len(words[name])
             place += _fill_nulls(each.indices, len(each.dictionary))
         distinct = pa.array(place).dictionary_encode()
         numbers = [self._number(self._observation(each, words)) for each in distinct.dictionary.to_pylist()]
-        return np.array(numbers, np.int32).take(distinct.indices)
+        kind: NDArray[np.int32] = np.array(numbers, np.int32).take(distinct.indices)
+        return kind
 
     def _number(self, kind: Observation) -> int:
         if kind not in self._numbers and len(self._kinds) < _MANY:
@@ -178,7 +179,7 @@ class ObservationColumns:
             self._kinds.append(kind)
         return self._numbers.get(kind, -1)
 
-    def _observation(self, place: int, words: Mapping[str, list[str | None]]) -> Observation:
+    def _observation(self, place: int, words: dict[str, list[str | None]]) -> Observation:
         found: dict[str, object] = {}
         for name, each in reversed(words.items()):
             place, index = divmod(place, len(each))

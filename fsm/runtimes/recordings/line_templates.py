@@ -115,7 +115,7 @@ class LineForm(NamedTuple):
         pod: Which of the line's ids is that of the pod in which the entity was created, or -1 if there is none.
         named: True if the line contains the name of the entity.
         always: False if the observation depends on whether the request of the call was logged.
-        seen: The observation, or ``None`` if there is none about an entity whose id is in the line.
+        seen: The observation of a ``SAYS`` line, without what differs between lines.
     """
 
     does: int
@@ -124,7 +124,7 @@ class LineForm(NamedTuple):
     pod: int = -1
     named: bool = False
     always: bool = True
-    seen: Observation | None = None
+    seen: Observation = Observation()
 
 
 _REPLACEMENTS: Final = {

@@ -122,7 +122,7 @@ class Bulk:
             found = form(cut.line(int(np.flatnonzero(templates == template)[0])))
             self._forms[template], self._does[template] = found, found.does
             self._moments[template], self._entities[template] = found.moment, found.entity
-            if found.seen is not None:
+            if found.does == SAYS:
                 kinds = (CONTAINER, POD) if found.seen.of == EITHER else (found.seen.of,)
                 numbers = [self._variants.number(structs.replace(found.seen, of=of)) for of in kinds]
                 self._says[template] = dict(zip(kinds, numbers, strict=True))
