@@ -239,13 +239,20 @@ class Variants:
 
 
 @dataclass(slots=True)
-class Found:
-    """The observations in some lines. Each is ``said`` by the numbers of its variant, its id and its row.
+class ScannedLines:
+    """Scanned lines with the effect, entity and time of each line, and the observations in them so far.
 
-    Id 0 is the empty id. Variant -1 means that the observation is in ``own``, because the log itself has made it.
-    Replies among the first ``replied`` observations have already been reported to the log.
+    ``entities`` holds indices into ``ids``, where id 0 is the empty id. A row of ``moments`` holds the time in
+    nanoseconds, and its start and end in ``text``. An observation is ``said`` by the numbers of its variant, its id and
+    its row. Variant -1 means that it is in ``own``, because the log itself has made it. Replies among the first
+    ``replied`` observations have already been reported to the log.
     """
 
+    cut: Scanned
+    does: NDArray[np.int8]
+    entities: NDArray[np.int32]
+    moments: NDArray[np.int64]
+    text: str
     ids: list[str]
     said: list[tuple[int, int, int]] = field(default_factory=list)
     own: dict[int, Observation] = field(default_factory=dict)
@@ -261,21 +268,6 @@ class Found:
         self.said.append((variant, entity, row))
 
 
-class ScannedLines(NamedTuple):
-    """Scanned lines with the effect, entity and time of each line.
-
-    ``entities`` holds indices into ``ids``. A row of ``moments`` holds the time in nanoseconds, and its start and end
-    in ``text``.
-    """
-
-    cut: Scanned
-    does: NDArray[np.int8]
-    entities: NDArray[np.int32]
-    moments: NDArray[np.int64]
-    text: str
-    ids: list[str]
-
-
 class _Kept(Made[T]):
     __slots__ = ("_all",)
     _all: list[T]
@@ -286,29 +278,29 @@ class _Kept(Made[T]):
         return iter(self._all)
 
 
-def make_batch(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    variants, entities, rows = np.array(seen.said, np.int64).reshape(-1, 3).T
-    moments, numbers, all_said = scanned.moments[rows], rows + first, said.variants
+def make_batch(known: Variants, lines: ScannedLines, first: int, file: str) -> Batch:
+    variants, entities, rows = np.array(lines.said, np.int64).reshape(-1, 3).T
+    moments, numbers, all_known = lines.moments[rows], rows + first, known.variants
 
     def observation(index: int) -> Observation:
-        if index in seen.own:
-            return seen.own[index]
-        variant, entity, row = seen.said[index]
-        what, at = all_said[variant], None
+        if index in lines.own:
+            return lines.own[index]
+        variant, entity, row = lines.said[index]
+        what, at = all_known[variant], None
         if what.at is not None:
-            at = scanned.text[moments[index, 1] : moments[index, 2]]
+            at = lines.text[moments[index, 1] : moments[index, 2]]
         detail = what.detail
         if detail == ERROR:
-            found = entry(scanned.cut.line(row))
+            found = entry(lines.cut.line(row))
             detail = found.error if found else ""
-        return structs.replace(what, entity=seen.ids[entity], at=at, detail=detail)
+        return structs.replace(what, entity=lines.ids[entity], at=at, detail=detail)
 
     def line(index: int) -> int | Line:
         number = int(numbers[index])
         return Line(file, number) if file else number
 
-    kinds = np.array([*said.kind_of, -1], np.int32)
-    timed = np.array([*(each.at is not None for each in all_said), False])
+    kinds = np.array([*known.kind_of, -1], np.int32)
+    timed = np.array([*(each.at is not None for each in all_known), False])
     at = np.where(timed[variants], moments[:, 0], -1)
-    columns = Columns(said.kinds, kinds[variants], entities.astype(np.int32), seen.ids, at)
+    columns = Columns(known.kinds, kinds[variants], entities.astype(np.int32), lines.ids, at)
     return Batch(_Kept(len(variants), observation), Made(len(variants), line), columns)

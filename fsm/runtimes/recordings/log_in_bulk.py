@@ -22,7 +22,6 @@ from fsm.runtimes.recordings.line_templates import (
     QUIET,
     SAYS,
     SLOW,
-    Found,
     LineForm,
     Scanned,
     ScannedLines,
@@ -83,22 +82,21 @@ class Bulk:
         """Return the observations in the scanned lines *cut*, or ``None`` if the lines must be read one by one."""
         if cut is None:
             return None
-        scanned = self._convert_scan(cut)
-        log_reads = np.flatnonzero(scanned.does == SLOW)
+        lines = self._convert_scan(cut)
+        log_reads = np.flatnonzero(lines.does == SLOW)
         for row in log_reads.tolist():
-            if RELEVANT.search(scanned.cut.line(row)) is None:
-                scanned.does[row] = NOTHING
-        counted, count = np.bincount(scanned.does, minlength=SLOW + 1), len(scanned.does)
+            if RELEVANT.search(lines.cut.line(row)) is None:
+                lines.does[row] = NOTHING
+        counted, count = np.bincount(lines.does, minlength=SLOW + 1), len(lines.does)
         if counted[SLOW] > _SLOW * count:
             return None
         if beside := int(counted[NOTHING] + counted[BESIDE]):
             self.log.notes[NO_EVENT] += beside
-        seen = Found(scanned.ids)
         start = 0
         while start < count:
-            start = self._read(scanned, start, seen)
-        self._report_replies(seen)
-        return make_batch(self._variants, scanned, first, file, seen)
+            start = self._read(lines, start)
+        self._report_replies(lines)
+        return make_batch(self._variants, lines, first, file)
 
     def _convert_scan(self, cut: Scanned) -> ScannedLines:
         if cut.anew != self._anew:
@@ -134,40 +132,40 @@ class Bulk:
                 self._plain_unless_asked[template] = plain
                 self._plain[template] = plain if found.always else _NOT_PLAIN
 
-    def _late_rows(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
+    def _late_rows(self, lines: ScannedLines, start: int) -> NDArray[np.int64]:
         joiner = self.log.joiner
         if joiner.beginning is None:
             return np.empty(0, np.int64)
-        timed = (scanned.does == BESIDE) | (scanned.does == QUIET) | (scanned.does == SAYS)
+        timed = (lines.does == BESIDE) | (lines.does == QUIET) | (lines.does == SAYS)
         if joiner.began is not None:
-            timed &= scanned.moments[:, 0] - min(joiner.began, LATEST) > WINDOW
+            timed &= lines.moments[:, 0] - min(joiner.began, LATEST) > WINDOW
         late = np.flatnonzero(timed[start:]) + start
         return late if joiner.began is not None else late[:1]
 
-    def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901  (run for every line)
+    def _read(self, lines: ScannedLines, start: int) -> int:  # noqa: C901  (run for every line)
         """Read lines, beginning with row *start*, until the joiner changes its state. Return the next row."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
-        beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(scanned, start)
-        concern = scanned.does >= SAYS
+        beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(lines, start)
+        concern = lines.does >= SAYS
         concern[late] = True
         rows = np.flatnonzero(concern[start:]) + start
-        templates, entities = scanned.cut.templates[rows], scanned.entities[rows]
+        templates, entities = lines.cut.templates[rows], lines.entities[rows]
         plain = self._plain if asked else self._plain_unless_asked
-        check, ids, does = set(late.tolist()), seen.ids, scanned.does.tolist()
+        check, ids, does = set(late.tolist()), lines.ids, lines.does.tolist()
         whole, pod_of = joiner.whole, joiner.pod_of
         removed, unrecorded = joiner.removed[CONTAINER], joiner.unrecorded[CONTAINER]
-        say = seen.said.append
+        say = lines.said.append
         row: int
         for row, template, entity in zip(rows.tolist(), templates.tolist(), entities.tolist(), strict=True):
             if check and row in check:
-                found = entry(scanned.cut.line(row))
+                found = entry(lines.cut.line(row))
                 for each in joiner.begun(found.at if found else ""):
-                    seen.add(self._variants.number(each), each.entity, row)
+                    lines.add(self._variants.number(each), each.entity, row)
                 if began is None or joiner.beginning is None:
                     return row
             if does[row] != SAYS:
                 if does[row] == SLOW:
-                    self._read_by_log(scanned.cut.line(row), row, seen)
+                    self._read_by_log(lines, row)
                     same = joiner.beginning is beginning and joiner.began == began
                     if log.joiner is not joiner or not same or bool(log.asked) != asked:
                         return row + 1
@@ -176,15 +174,15 @@ class Bulk:
             if known >= 0 and pod_of.get(identity) in whole:
                 say((known, entity, row))
             elif gone < 0 or identity not in removed or identity in pod_of or identity in unrecorded:
-                self._join(scanned, row, entity, seen)
+                self._join(lines, row, entity)
             elif beginning is None:
                 say((gone, entity, row))
             else:
-                self._add_certain_part(gone, entity, row, seen, beginning)
-        return len(scanned.does)
+                self._add_certain_part(gone, entity, row, lines, beginning)
+        return len(lines.does)
 
-    def _add_certain_part(self, variant: int, entity: int, row: int, seen: Found, beginning: Beginning) -> None:
-        key = (CONTAINER, seen.ids[entity])
+    def _add_certain_part(self, variant: int, entity: int, row: int, lines: ScannedLines, beginning: Beginning) -> None:
+        key = (CONTAINER, lines.ids[entity])
         step = (variant, beginning.calls.get(key))
         if step not in self._doubts:
             if len(self._doubts) > _TEMPLATES:
@@ -193,17 +191,17 @@ class Bulk:
             self._doubts[step] = [self._variants.number(each) for each in found], calls
         numbers, beginning.calls[key] = self._doubts[step]
         for number in numbers:
-            seen.said.append((number, entity, row))
+            lines.said.append((number, entity, row))
 
-    def _join(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
-        log, template = self.log, int(scanned.cut.templates[row])
-        found, identity = self._forms[template], seen.ids[entity]
-        home = seen.ids[scanned.cut.ids[row, found.pod]] if found.pod >= 0 else ""
+    def _join(self, lines: ScannedLines, row: int, entity: int) -> None:
+        log, template = self.log, int(lines.cut.templates[row])
+        found, identity = self._forms[template], lines.ids[entity]
+        home = lines.ids[lines.cut.ids[row, found.pod]] if found.pod >= 0 else ""
         if not found.always and (found.seen.event, identity) in log.asked:
-            self._read_by_log(scanned.cut.line(row), row, seen)
+            self._read_by_log(lines, row)
             return
         if found.named:
-            line = scanned.cut.line(row).decode("utf-8", errors="replace")
+            line = lines.cut.line(row).decode("utf-8", errors="replace")
             log.store_names(identity, line, log.names.get(home, ()))
         of = log.joiner.kind(identity) if found.seen.of == EITHER else found.seen.of
         if not of:
@@ -212,25 +210,26 @@ class Bulk:
         call = structs.replace(found.seen, entity=identity, of=of, detail=home or found.seen.detail)
         for each in log.joiner.joined(call):
             if each is call:
-                seen.said.append((self._says[template][of], entity, row))
+                lines.said.append((self._says[template][of], entity, row))
             else:
-                seen.add(self._variants.number(each), each.entity, row)
+                lines.add(self._variants.number(each), each.entity, row)
 
-    def _read_by_log(self, line: bytes, row: int, seen: Found) -> None:
+    def _read_by_log(self, lines: ScannedLines, row: int) -> None:
+        line = lines.cut.line(row)
         if CRASH.search(line):
-            self._report_replies(seen)
+            self._report_replies(lines)
         for each in self.log.read(line):
-            seen.own[len(seen.said)] = each
-            seen.add(-1, each.entity, row)
+            lines.own[len(lines.said)] = each
+            lines.add(-1, each.entity, row)
 
-    def _report_replies(self, seen: Found) -> None:
+    def _report_replies(self, lines: ScannedLines) -> None:
         replies: list[tuple[str, str]] = []
-        at = len(seen.said)
-        while at > seen.replied and len(replies) < DOUBTFUL:
+        at = len(lines.said)
+        while at > lines.replied and len(replies) < DOUBTFUL:
             at -= 1
-            variant, entity, _ = seen.said[at]
-            what = seen.own[at] if variant < 0 else self._variants.variants[variant]
+            variant, entity, _ = lines.said[at]
+            what = lines.own[at] if variant < 0 else self._variants.variants[variant]
             if what.phase == "reply":
-                replies.append((seen.ids[entity], what.of))
+                replies.append((lines.ids[entity], what.of))
         self.log.replies.extend(reversed(replies))
-        seen.replied = len(seen.said)
+        lines.replied = len(lines.said)
