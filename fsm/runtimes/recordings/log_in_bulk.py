@@ -19,7 +19,6 @@ from fsm.runtimes.recordings.line_templates import (
     BESIDE,
     EITHER,
     NOTHING,
-    QUIET,
     SAYS,
     SLOW,
     LineForm,
@@ -136,11 +135,11 @@ class Bulk:
         joiner = self.log.joiner
         if joiner.beginning is None:
             return np.empty(0, np.int64)
-        timed = (lines.does == BESIDE) | (lines.does == QUIET) | (lines.does == SAYS)
-        if joiner.began is not None:
-            timed &= lines.moments[:, 0] - min(joiner.began, LATEST) > WINDOW
-        late = np.flatnonzero(timed[start:]) + start
-        return late if joiner.began is not None else late[:1]
+        timed = (lines.does > NOTHING) & (lines.does < SLOW)
+        if joiner.began is None:
+            return np.flatnonzero(timed[start:])[:1] + start
+        timed &= lines.moments[:, 0] - min(joiner.began, LATEST) > WINDOW
+        return np.flatnonzero(timed[start:]) + start
 
     def _read(self, lines: ScannedLines, start: int) -> int:  # noqa: C901  (run for every line)
         """Read lines, beginning with row *start*, until the joiner changes its state. Return the next row."""

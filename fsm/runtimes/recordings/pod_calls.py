@@ -163,9 +163,8 @@ class Joiner:
         return self.beginning is not None and not self._knows_all_containers(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        return (
-            [seen] if self.beginning is None or self._knows_all_containers(pod) else self.beginning.certain_part(seen)
-        )
+        beginning = None if self._knows_all_containers(pod) else self.beginning
+        return beginning.certain_part(seen) if beginning else [seen]
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
         unrecorded = self.unrecorded[seen.of]
