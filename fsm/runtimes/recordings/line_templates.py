@@ -6,7 +6,7 @@ Lines have the same template if they differ only in variable parts such as ids a
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -209,9 +209,6 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
     return LineForm(SAYS, moment, ids.index(one.entity), pod, bool(log.names), always, alone)
 
 
-T = TypeVar("T")
-
-
 class Variants:
     """Numbers the observations that occur repeatedly.
 
@@ -268,16 +265,6 @@ class ScannedLines:
         self.said.append((variant, entity, row))
 
 
-class _Kept(Made[T]):
-    __slots__ = ("_all",)
-    _all: list[T]
-
-    def __iter__(self) -> Iterator[T]:
-        if not hasattr(self, "_all"):
-            self._all = list(super().__iter__())
-        return iter(self._all)
-
-
 def make_batch(known: Variants, lines: ScannedLines, first: int, file: str) -> Batch:
     variants, entities, rows = np.array(lines.said, np.int64).reshape(-1, 3).T
     moments, numbers, all_known = lines.moments[rows], rows + first, known.variants
@@ -303,4 +290,4 @@ def make_batch(known: Variants, lines: ScannedLines, first: int, file: str) -> B
     timed = np.array([*(each.at is not None for each in all_known), False])
     at = np.where(timed[variants], moments[:, 0], -1)
     columns = Columns(known.kinds, kinds[variants], entities.astype(np.int32), lines.ids, at)
-    return Batch(_Kept(len(variants), observation), Made(len(variants), line), columns)
+    return Batch(Made(len(variants), observation), Made(len(variants), line), columns)
