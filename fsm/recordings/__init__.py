@@ -98,11 +98,11 @@ def open_recording(
     else:
         pieces = source.pieces(notes, advanced)
         begun = _first_pieces(name, pieces)
-        _check_lines(name, b"\n".join(begun[0].lines) if begun else b"")
-        if begun and histories.recognised(b"\n".join(begun[0].lines)):
+        _check_lines(name, begun[0].data if begun else b"")
+        if begun and histories.recognised(begun[0].data):
             hint = "a history can be judged only as a whole and when it is complete; give one file"
             raise refused(name, "FSM201", "a history cannot be followed or combined from several files", hint)
-    head = next((piece for piece in begun if piece.lines), Piece())
+    head = next((piece for piece in begun if piece.data), Piece())
     known = known or recognised(name, (line for piece in begun for line in piece.lines))
     _check_known(name, known, head)
     opening = Opening(
@@ -232,10 +232,10 @@ def _first_pieces(name: str, pieces: Iterator[Piece]) -> list[Piece]:
     begun, size = [], 0
     for piece in pieces:
         begun.append(piece)
-        size += sum(map(len, piece.lines))
+        size += len(piece.data)
         if size > PIECE or recognised(name, piece.lines):
             break
-    return [piece for piece in begun if piece.lines or piece.gap]
+    return [piece for piece in begun if piece.data or piece.gap]
 
 
 class RecordedStep(NamedTuple):

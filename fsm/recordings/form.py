@@ -171,7 +171,8 @@ class Opening:
         file = ""
         for piece in self.pieces if pieces is None else pieces:
             if piece.gap:
-                yield _with_file(file, batch(reader.gap() if reader else [(0, Observation(phase="gap"))]))
+                gap = reader.gap() if reader else [(0, Observation(phase="gap"))]
+                yield batch((Line.of(number, file) if file else number, seen) for number, seen in gap)
             file = piece.file
             if (read_whole := whole(piece)) is not None:
                 yield read_whole
@@ -179,11 +180,10 @@ class Opening:
             places = range(piece.first, piece.first + len(piece.lines))
             # Store the file with each line number, because observations may be held back until another file is read.
             numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
-            found = chain.from_iterable(map(read, piece.lines, numbers))
-            yield _with_file(file, batch(found))
+            yield batch(chain.from_iterable(map(read, piece.lines, numbers)))
             if reader:
-                yield _with_file(file, batch(reader.paused(piece.quiet)))
-        yield _with_file(file, batch(rest()))
+                yield batch(reader.paused(piece.quiet))
+        yield batch(rest())
 
     def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
         """Return a recording whose lines are read one by one. *read* returns ``None`` for a foreign line."""
@@ -209,15 +209,7 @@ class Reader(Protocol):
     def gap(self) -> Numbered: ...
 
 
-def _with_file(file: str, found: Batch) -> Batch:
-    if not file or not found.observations:
-        return found
-    return Batch(found.observations, [Line.of(each, file) for each in found.lines])
-
-
-class LineKeys(msgspec.Struct):
-    """The keys that distinguish the forms of JSON lines. A line in which one has the wrong type is not recognised."""
-
+class _LineKeys(msgspec.Struct):
     trace: int | None = None
     op: str | None = None
     ts: int | None = None
@@ -225,13 +217,8 @@ class LineKeys(msgspec.Struct):
     entity: str | None = None
     phase: str | None = None
 
-    @property
-    def is_trace_line(self) -> bool:
-        own = {self.trace, self.entity, self.phase} != {None}
-        return own or (self.event is not None and self.ts is None and self.op is None)
 
-
-_KEYS: Final = msgspec.json.Decoder(LineKeys)
+_KEYS: Final = msgspec.json.Decoder(_LineKeys)
 
 
 def first_line(head: bytes) -> bytes:
@@ -239,13 +226,21 @@ def first_line(head: bytes) -> bytes:
     return head.partition(b"\n")[0]
 
 
-def line_keys(head: bytes) -> LineKeys | None:
-    return decoded(first_line(head), _KEYS)
+def deciding_key(head: bytes) -> str:
+    """Return the key that decides the form of the first line of *head*: ``trace``, ``op``, ``event`` or none of them.
 
-
-def _is_trace(head: bytes) -> bool:
-    found = line_keys(head)
-    return found is not None and found.is_trace_line
+    A line is not recognised if one of the keys that distinguish the forms has the wrong type.
+    """
+    found = decoded(first_line(head), _KEYS)
+    if found is None:
+        return ""
+    if {found.trace, found.entity, found.phase} != {None}:
+        return "trace"
+    if found.op is not None:
+        return "op"
+    if found.event is None:
+        return ""
+    return "trace" if found.ts is None else "event"
 
 
 def _open_trace(opening: Opening) -> Recording:
@@ -269,7 +264,11 @@ def _open_history(opening: Opening) -> Recording:
 
 
 TRACE: Final = RecordingForm(
-    name="trace", title="trace", about="in fsm's own format", sniff=_is_trace, open=_open_trace
+    name="trace",
+    title="trace",
+    about="in fsm's own format",
+    sniff=lambda head: deciding_key(head) == "trace",
+    open=_open_trace,
 )
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history

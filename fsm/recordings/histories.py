@@ -289,7 +289,6 @@ class _Pairing:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():
             self._add_lost_call(begun)
-        self._begun.clear()
         operations = sorted(self._found, key=lambda each: (each.seen.start or 0, each.called))
         outputs = {entity: tuple(emitted) for entity, emitted in self._outputs.items()}
         return RecordedHistory(self._title, tuple(operations), outputs, self._left_out)

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fsm.errors import InputError, Problem, documented, nearest
-from fsm.recordings.line_reader import INCOMPLETE, LineSequence, Notes, Piece, decoded
+from fsm.recordings.line_reader import INCOMPLETE, Notes, Piece, decoded
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
 
@@ -204,19 +204,19 @@ class Trace:
     _latest: int = 0
     _problems: list[Problem] = field(default_factory=list)
 
-    def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
-        if first == 1 and lines and header(lines[0]) is not None:
-            lines, first = lines[1:], 2
-        data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
+    def observations(self, data: bytes, first: int, *, partial: bool = False) -> Batch:
+        if first == 1 and header(data.partition(b"\n")[0]) is not None:
+            data, first = data.partition(b"\n")[2], 2
         found: Sequence[Observation] = ()
-        numbers: Sequence[int | Line] = range(first, first + len(lines))
-        if data.count(b"}\n{") == len(lines) - 1:  # otherwise, one line may have two objects and another line none
+        count = data.count(b"\n") + 1
+        numbers: Sequence[int | Line] = range(first, first + count)
+        if data.count(b"}\n{") == count - 1:  # otherwise, one line may have two objects and another line none
             with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
                 found = DECODER.decode_lines(data)
         relative = self.title.relative
-        plain = len(found) == len(lines) and all(is_plain(each, relative=relative) for each in found)
+        plain = len(found) == count and all(is_plain(each, relative=relative) for each in found)
         if not plain:
-            found, numbers = self._read_each_line(lines, first, partial=partial)
+            found, numbers = self._read_each_line(data.split(b"\n"), first, partial=partial)
         if any(seen.file for seen in found):
             places = zip(found, numbers, strict=True)
             numbers = [Line(seen.file, seen.line) if seen.file else number for seen, number in places]
@@ -294,7 +294,7 @@ class Trace:
         for piece in pieces:
             if piece.gap:
                 yield batch([*self._late.rest(), (0, Observation(phase="gap"))])
-            yield self.observations(piece.lines, piece.first, partial=piece.partial)
+            yield self.observations(piece.data, piece.first, partial=piece.partial)
             yield batch(self._late.due(self.settle, piece.quiet) if self.settle is not None else ())
         yield self.rest()
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import io
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from stat import S_ISREG
-from typing import IO, Final, TypeVar, overload
+from typing import IO, Final, TypeVar
 
 import msgspec
 
@@ -42,51 +42,26 @@ _GZIP: Final = 31
 """Value of ``wbits`` that makes zlib expect a gzip header and use the largest window."""
 
 
-class LineSequence(Sequence[bytes]):
-    """The lines of *data*, which is not split until a line is accessed.
-
-    >>> len(LineSequence(b"one\\ntwo")), LineSequence(b"one\\ntwo")[1]
-    (2, b'two')
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self._length = data.count(b"\n") + 1
-
-    @cached_property
-    def _lines(self) -> list[bytes]:
-        return self.data.split(b"\n")
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._lines)
-
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
-    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
-        return self._lines[index]
-
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Piece:
-    """Consecutive whole lines without their line endings. A piece never has only blank lines.
+    """Consecutive whole lines: the text ``data``, in which they are separated by line feeds.
 
     ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input, which
     has no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are
-    missing before the piece. When a growing file is followed, ``lines`` may be empty. No line has then arrived for
+    missing before the piece. When a growing file is followed, ``data`` may be empty. No line has then arrived for
     ``quiet`` nanoseconds.
     """
 
     first: int = 1
-    lines: Sequence[bytes] = ()
+    data: bytes = b""
     file: str = ""
     gap: bool = False
     quiet: int = 0
     partial: bool = False
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        return self.data.split(b"\n") if self.data else []
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,20 +109,19 @@ class LineReader:
             if end >= 0:
                 start = taken.index(b"\n") if cut else 0  # Skip the rest of a line that was cut.
                 cut = False
-                lines: Sequence[bytes] = LineSequence(taken[start:end])
-                self.notes["lines"] += len(lines)
-                if b"\r" in taken:
-                    lines = [line.removesuffix(b"\r") for line in lines]
-                yield Piece(first=first, lines=lines)
-                first += len(lines)
+                count = taken.count(b"\n", start, end) + 1
+                self.notes["lines"] += count
+                if lines := taken[start:end].replace(b"\r\n", b"\n").removesuffix(b"\r"):
+                    yield Piece(first=first, data=lines)
+                first += count
             if len(rest) > LONGEST:
                 if not cut:
                     self.notes["lines cut at 1 MiB"] += 1
-                    yield Piece(first=first, lines=[rest[:LONGEST]])
+                    yield Piece(first=first, data=rest[:LONGEST])
                 rest, cut = b"", True
         self.notes["lines"] += bool(rest or cut)
         if rest and not cut:
-            yield Piece(first=first, lines=[rest.removesuffix(b"\r")], partial=True)
+            yield Piece(first=first, data=rest.removesuffix(b"\r"), partial=True)
 
     def _open_file(self) -> IO[bytes]:
         try:

@@ -18,7 +18,7 @@ from fsm.errors import documented, refused
 from fsm.recordings.form import RecordingForm, form_of_title
 from fsm.recordings.json_lines import EARLIEST, too_small_error
 from fsm.recordings.line_reader import decode
-from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
+from fsm.trace import LATEST, NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
 """Name of the column that repeats, in every row, the form or trace header of the recording."""
@@ -36,74 +36,13 @@ SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NA
 """
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 _MANY: Final = 1 << 16
-"""Maximum number of words in a column and of kinds of rows. Rows that exceed it are converted one by one."""
+"""Maximum number of kinds of rows. Rows of other kinds are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = f"{documented('reference/trace-format#tables')} describes the columns; 'fsm convert' makes such a table"
-
-
-class _Words:
-    """Numbers the words of a column, starting with 1. The number 0 means that there is no word."""
-
-    def __init__(self) -> None:
-        self.words: list[str | None] = [None]
-        self._number: dict[str, int] = {}
-
-    def codes(self, words: pa.Array) -> NDArray[np.int32]:
-        """Return the numbers of *words*, with -1 for words above the limit.
-
-        The last item is 0, which is for rows without a word.
-        """
-        return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
-
-    def _code(self, word: str | None) -> int:
-        if not word:
-            return 0
-        if word not in self._number and len(self.words) < _MANY:
-            self._number[word] = len(self.words)
-            self.words.append(word)
-        return self._number.get(word, -1)
-
-
-class _Pairs:
-    def __init__(self) -> None:
-        self.pairs: list[tuple[int, int]] = []
-        self._codes = np.full((1, 1), -1, np.int32)
-
-    def begin(self, count: int) -> None:
-        self._grow(count, 1)
-        for each in range(count):
-            self._add(each, 0)
-
-    def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-        self._grow(int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
-        place = one * np.int32(self._codes.shape[1]) + other
-        found = self._codes.ravel().take(place, mode="wrap")
-        wrong = (one | other) < 0
-        missing = (found < 0) & ~wrong
-        if missing.any():
-            met = np.zeros(self._codes.shape, bool)
-            met[one[missing], other[missing]] = True
-            for pair in np.argwhere(met).tolist():
-                self._add(*pair)
-            found = self._codes.ravel().take(place, mode="wrap")
-        found[wrong] = -1
-        return found
-
-    def _grow(self, *shape: int) -> None:
-        old = self._codes.shape
-        if shape[0] > old[0] or shape[1] > old[1]:
-            grown = np.full([max(2 * new, each) for new, each in zip(shape, old, strict=True)], -1, np.int32)
-            grown[: old[0], : old[1]] = self._codes
-            self._codes = grown
-
-    def _add(self, one: int, other: int) -> None:
-        if len(self.pairs) < _MANY:
-            self._codes[one, other] = len(self.pairs)
-            self.pairs.append((one, other))
 
 
 class _RowDetails:
@@ -144,9 +83,8 @@ class ObservationColumns:
         self._said = set[str | None]()
         self._intervals = False
         self._row = NEVER
-        self._words = {each: _Words() for each in (*WORDS, "emits")}
-        self._pairs = {each: _Pairs() for each in self._words}
         self._kinds: list[Observation] = []
+        self._numbers: dict[Observation, int] = {}
 
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
         """Return the observations in *rows*, which are the next rows of the recording.
@@ -221,48 +159,34 @@ class ObservationColumns:
                     raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
-        coded = {name: _dictionary_encode(columns[name]) for name in self._words if name in columns}
-        codes = {name: self._words[name].codes(each.dictionary) for name, each in coded.items()}
-        places = {name: _fill_nulls(each.indices, len(each.dictionary)) for name, each in coded.items()}
-        shape = tuple(map(len, codes.values()))
-        if not shape or math.prod(shape) > count:
-            return self._number_kinds({name: codes[name][each] for name, each in places.items()}, count)
-        place = np.zeros(count, np.int32)
-        for size, each in zip(shape, places.values(), strict=True):
-            place *= np.int32(size)
-            place += each
-        met = np.zeros(math.prod(shape), np.bool_)
-        met[place] = True
-        some = np.flatnonzero(met)
-        parts = dict(zip(places, np.unravel_index(some, shape), strict=True))
-        numbers = np.zeros(len(met), np.int32)
-        numbers[some] = self._number_kinds({name: codes[name][each] for name, each in parts.items()}, len(some))
-        return numbers[place]
+        coded = {name: _dictionary_encode(column) for name, column in columns.items() if name in {*WORDS, "emits"}}
+        words = {name: [*each.dictionary.to_pylist(), None] for name, each in coded.items()}
+        combinations = math.prod(map(len, words.values()))
+        if combinations > LATEST:
+            return np.full(count, -1, np.int32)
+        place = np.zeros(count, "int32" if combinations < 1 << 31 else "int64")
+        for name, each in coded.items():
+            place *= len(words[name])
+            place += _fill_nulls(each.indices, len(each.dictionary))
+        distinct = pa.array(place).dictionary_encode()
+        numbers = [self._number(self._observation(each, words)) for each in distinct.dictionary.to_pylist()]
+        kind: NDArray[np.int32] = np.array(numbers, np.int32).take(distinct.indices)
+        return kind
 
-    def _number_kinds(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
-        found, known = np.zeros(count, np.int32), 1
-        for name, pairs in self._pairs.items():
-            codes = columns.get(name)
-            if codes is None:
-                if not pairs.pairs:
-                    continue
-                codes = np.zeros(count, np.int32)
-            if not pairs.pairs:
-                pairs.begin(known)
-            found, known = pairs.codes(found, codes), len(pairs.pairs)
-        for number in range(len(self._kinds), known):
-            self._kinds.append(self._observation(number))
-        return found
+    def _number(self, kind: Observation) -> int:
+        if kind not in self._numbers and len(self._kinds) < _MANY:
+            self._numbers[kind] = len(self._kinds)
+            self._kinds.append(kind)
+        return self._numbers.get(kind, -1)
 
-    def _observation(self, number: int) -> Observation:
-        found: dict[str, str | None] = {}
-        for name in reversed(self._words):
-            if pairs := self._pairs[name].pairs:
-                number, word = pairs[number]
-                found[name] = self._words[name].words[word]
-        emitted = found.pop("emits", None)
-        emits = None if emitted is None else tuple(filter(None, emitted[1:].split(_BETWEEN)))
-        return self._to_observation({name: word or "" for name, word in found.items()} | {"emits": emits})
+    def _observation(self, place: int, words: dict[str, list[str | None]]) -> Observation:
+        found: dict[str, object] = {}
+        for name, each in reversed(words.items()):
+            place, index = divmod(place, len(each))
+            found[name] = each[index] or ""
+        if emits := found.pop("emits", None):
+            found["emits"] = tuple(filter(None, str(emits)[1:].split(_BETWEEN)))
+        return self._to_observation(found)
 
     def _to_observation(self, values: dict[str, object], line: int = 0) -> Observation:
         try:
@@ -330,6 +254,3 @@ def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[s
     if empty < 0:
         empty, words = len(words), pa.concat_arrays([words, pa.array([""], pa.large_string())])
     return _fill_nulls(found.indices, empty), words.to_numpy(zero_copy_only=False).tolist()
-
-
-"""Maximum number of kinds of observations before numbering starts over."""

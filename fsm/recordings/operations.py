@@ -7,6 +7,7 @@ are not checked against the machine here.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -26,13 +27,12 @@ class EdnForm(NamedTuple):
     value: Data
 
 
+@dataclass(eq=False)
 class NotationError(ValueError):
     """Raised for a syntax error, with the number of its line."""
 
-    def __init__(self, line: int, what: str) -> None:
-        super().__init__(what)
-        self.line = line
-        self.what = what
+    line: int
+    what: str
 
 
 _END: Final = r"\s,;\"()\[\]{}\\"
@@ -193,13 +193,12 @@ class UnderstoodForm(NamedTuple):
     aside: bool = False
 
 
+@dataclass(eq=False)
 class MeaningError(ValueError):
     """Raised for a form that is not an operation, with a hint on how to fix it."""
 
-    def __init__(self, what: str, hint: str) -> None:
-        super().__init__(what)
-        self.what = what
-        self.hint = hint
+    what: str
+    hint: str
 
 
 def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None:

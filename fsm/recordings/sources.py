@@ -53,8 +53,8 @@ class Followed:
             while not self.over() and self._file >= 0:
                 gap, self._lost = self._lost, False
                 for piece in reader.pieces(self._data(notes)):
-                    piece.gap, gap = gap and bool(piece.lines), gap and not piece.lines
-                    piece.quiet = 0 if piece.lines else int((time.monotonic() - self._since) * 1e9)
+                    piece.gap, gap = gap and bool(piece.data), gap and not piece.data
+                    piece.quiet = 0 if piece.data else int((time.monotonic() - self._since) * 1e9)
                     yield piece
         finally:
             self._close()

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatch
-from functools import cached_property, partial
+from functools import cache, partial
 from threading import Lock
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
@@ -323,12 +323,12 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
     own = [each for each in file.schema_arrow if each.name in SCHEMA.names]
     later = [each.name for each in own if each.name in LATER and LATER[each.name](each.type)]
     first = [each.name for each in own if each.name not in later] or later
-    alone = Lock()
+    alone = Lock()  # the thread that reads ahead must not read the file while it is read for columns
     for group in range(file.num_row_groups):
-        rest, start = _LazyColumns(file, group, later, name, alone), 0
+        rest, start = _later_columns(file, group, later, name, alone), 0
         batches = file.iter_batches(batch_size=GROUP, row_groups=[group], columns=first, use_threads=False)
         while (rows := _next(batches, alone)) is not None:
-            yield rows, partial(rest.columns, start, rows.num_rows)
+            yield rows, partial(rest, start, rows.num_rows)
             start += rows.num_rows
 
 
@@ -338,22 +338,20 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
     return rows and _validated(rows)
 
 
-class _LazyColumns:
-    """Reads columns of one row group of *file* on demand.
+def _later_columns(
+    file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock
+) -> Callable[[int, int], dict[str, pa.Array]]:
+    """Return a function that reads columns of some rows of a row group, and the row group only once it is called."""
 
-    The lock *alone* prevents simultaneous reads of the file.
-    """
-
-    def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
-        self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone
-
-    @cached_property
-    def _table(self) -> pa.Table:
-        with self._alone, _convert_read_errors(self._name):
-            found = self._file.read_row_group(self._group, columns=self._names, use_threads=False)
+    @cache
+    def table() -> pa.Table:
+        with alone, _convert_read_errors(name):
+            found = file.read_row_group(group, columns=names, use_threads=False)
             found.validate(full=True)
             return found
 
-    def columns(self, start: int, count: int) -> dict[str, pa.Array]:
-        rows = self._table.slice(start, count).combine_chunks()
-        return {each: pa.concat_arrays(rows[each].chunks) for each in self._names}
+    def columns(start: int, count: int) -> dict[str, pa.Array]:
+        rows = table().slice(start, count).combine_chunks()
+        return {each: pa.concat_arrays(rows[each].chunks) for each in names}
+
+    return columns

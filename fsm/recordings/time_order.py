@@ -27,8 +27,8 @@ class Ordering(Generic[T]):
     """Holds back each point until no earlier point can arrive.
 
     >>> points = Ordering()
-    >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.rest())
-    (None, None, ('request', 'reply'))
+    >>> points.add(5, "reply"), points.add(2, "request"), points.rest()
+    (None, None, ['request', 'reply'])
     """
 
     final: int = 0
@@ -42,40 +42,32 @@ class Ordering(Generic[T]):
         self._points.append((at, point))
         self._latest = max(self._latest, at)
 
-    def settled(self) -> Iterator[T]:
-        if len(self._points) < 2 * HELD:
-            return
-        self._points.sort(key=itemgetter(0))
-        old = sum(1 for at, _ in self._points if at < self._latest - WINDOW)
-        count = max(old, len(self._points) - HELD)
-        yield from self._take_first(count)
+    def settled(self) -> list[T]:
+        return self._take(self._latest - WINDOW) if len(self._points) >= 2 * HELD else []
 
-    def due(self, settle: int, quiet: int) -> Iterator[T]:
-        """Yield points that are more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
+    def due(self, settle: int, quiet: int) -> list[T]:
+        """Return points that are more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
 
         >>> points = Ordering()
-        >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.due(4, 0)), tuple(points.due(4, 2))
-        (None, None, (), ('request',))
+        >>> points.add(5, "reply"), points.add(2, "request"), points.due(4, 0), points.due(4, 2)
+        (None, None, [], ['request'])
         """
         final = self._latest + quiet - settle
-        if self._points and (self._earliest < final or len(self._points) >= 2 * HELD):
-            self._points.sort(key=itemgetter(0))
-            count = max(bisect_left(self._points, final, key=itemgetter(0)), len(self._points) - HELD)
-            self.final = max(self.final, self._points[count - 1][0])
-            settled = self._take_first(count)
-            self._earliest = self._points[0][0] if self._points else 0
-            yield from settled
+        is_due = self._points and (self._earliest < final or len(self._points) >= 2 * HELD)
+        return self._take(final) if is_due else []
 
-    def rest(self) -> Iterator[T]:
-        self._points.sort(key=itemgetter(0))
-        yield from self._take_first(len(self._points))
-
-    def _take_first(self, count: int) -> list[T]:
-        points, self._points = self._points[:count], self._points[count:]
+    def rest(self) -> list[T]:
+        points, self._points = sorted(self._points, key=itemgetter(0)), []
         return [point for _, point in points]
 
+    def _take(self, final: int) -> list[T]:
+        self._points.sort(key=itemgetter(0))
+        count = max(bisect_left(self._points, final, key=itemgetter(0)), len(self._points) - HELD)
+        points, self._points = self._points[:count], self._points[count:]
+        self.final = max(self.final, points[-1][0])
+        self._earliest = self._points[0][0] if self._points else 0
+        return [point for _, point in points]
 
-P = TypeVar("P")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
 """The stretches of time in which to assume restarts that no line shows.
@@ -95,7 +87,7 @@ class Restarts:
 
 
 @dataclass(slots=True, kw_only=True)
-class Stretches(Generic[P]):
+class Stretches(Generic[T]):
     """Yields points in order of time. Each comes with the restart that may have happened just before it, or ``None``.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
@@ -110,9 +102,9 @@ class Stretches(Generic[P]):
     _answered: int = 0
     _since: int | None = None
     _down: bool = False
-    _held: list[tuple[int, P]] = field(default_factory=list)
+    _held: list[tuple[int, T]] = field(default_factory=list)
 
-    def take(self, at: int, point: P, *, change: int = 0, down: bool = False) -> Iterator[tuple[P, Observation | None]]:
+    def take(self, at: int, point: T, *, change: int = 0, down: bool = False) -> Iterator[tuple[T, Observation | None]]:
         """Add *point*, and yield the points for which it is now known whether to assume a restart.
 
         *point* happened at time *at*. *change* is the change in the number of calls in progress that will be
@@ -129,7 +121,7 @@ class Stretches(Generic[P]):
         if change or len(self._held) > HELD:
             yield from self.rest()
 
-    def rest(self) -> Iterator[tuple[P, Observation | None]]:
+    def rest(self) -> Iterator[tuple[T, Observation | None]]:
         """Yield the points that were held back. Call this when no more points are expected for now."""
         if not self._held or self._since is None:
             return

@@ -44,7 +44,7 @@ class Turns:
             if turn:  # a plugin stays connected
                 lines = [each for each in lines if b'"Configure"' not in each and b'"Synchronize"' not in each]
             notes["lines"] += len(lines)
-            yield Piece(first=turn * len(lines) + 1, lines=lines)
+            yield Piece(first=turn * len(lines) + 1, data=b"\n".join(lines))
 
 
 def later(written: bytes, days: int) -> bytes:

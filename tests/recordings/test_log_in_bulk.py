@@ -27,13 +27,12 @@ from fsm.monitor.provenance import provenance
 from fsm.recordings import line_reader, open_recording
 from fsm.recordings.line_reader import Piece
 from fsm.recordings.sources import Followed, Rotated
-from fsm.runtimes.recordings import log_in_bulk, log_reader, log_scanner, pod_calls, pod_shapes
+from fsm.runtimes.recordings import log_in_bulk, log_reader, log_scanner, pod_calls
 from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.line_templates import NOTHING, QUIET, SAYS, SLOW, LineForm, Templates, form, spans
-from fsm.runtimes.recordings.log_in_bulk import Bulk
+from fsm.runtimes.recordings.log_in_bulk import Bulk, _Plain
 from fsm.runtimes.recordings.log_reader import AHEAD
 from fsm.runtimes.recordings.open_calls import OpenCalls, certain_part
-from fsm.runtimes.recordings.pod_shapes import Step
 from fsm.trace import key, nanoseconds
 
 if TYPE_CHECKING:
@@ -66,10 +65,10 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
     while at < len(lines):
         parts.append(lines[at : at + next(sizes)])
         at += len(parts[-1])
-    cuts = [bulk.scan(part) for part in parts[:AHEAD]]
+    cuts = [bulk.scan(b"\n".join(part)) for part in parts[:AHEAD]]
     at = 0
     for number, part in enumerate(parts):
-        cuts += [bulk.scan(each) for each in parts[number + AHEAD : number + AHEAD + 1]]
+        cuts += [bulk.scan(b"\n".join(each)) for each in parts[number + AHEAD : number + AHEAD + 1]]
         batch = bulk.batch(cuts[number], at + 1)
         if batch is None:
             found += [(number, seen) for number, line in enumerate(part, at + 1) for seen in log.observations(line)]
@@ -85,15 +84,12 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
                 assert kind < 0 or columns.at[index] == (-1 if seen.at is None else nanoseconds(seen.at))
                 assert kind < 0 or (columns.kinds[kind].of, key(columns.kinds[kind])) == (seen.of, key(seen))
         at += len(part)
-    bulk.give_back()
     return log, found, in_bulk
 
 
 def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tuple[bool, int]:
     log, found = read_slowly(lines)
     other, in_bulk, count = read(lines, iter(lambda: chosen.randrange(least, 700), None))
-    for each in (log, other):  # an empty list of starts is equivalent to no list
-        each.joiner.starts = {name: starts for name, starts in each.joiner.starts.items() if starts}
     return (log, found) != (other, in_bulk), count
 
 
@@ -166,18 +162,9 @@ def test_logs_that_are_mixed_line_by_line_say_the_same() -> None:
     assert in_bulk_alike(lines)
 
 
-FEW = patch.object(pod_calls, "UNRECORDED", 34)
-"""A limit of 34 entities, which is still more than a single shape can have."""
-
-
 def test_where_few_that_were_removed_are_remembered_the_same_is_said() -> None:
-    with FEW:
+    with patch.object(pod_calls, "UNRECORDED", 34):
         assert in_bulk_alike(forgotten_lines())
-
-
-def test_a_pod_that_is_not_forgotten_is_found() -> None:
-    with FEW, patch.object(Bulk, "_make_room", lambda _: None):
-        assert differ(forgotten_lines(), random.Random(1))[0]
 
 
 def forgotten_lines() -> list[bytes]:
@@ -318,7 +305,6 @@ def scanned_time(text: str) -> int | None:
 
 
 MISTAKES: dict[str, Any] = {
-    "pods are not given back": patch.object(log_in_bulk, "put_back", lambda *_: None),
     "every template is known by one line": patch.object(
         log_in_bulk, "form", lambda line: LineForm(NOTHING) if b"failed" in line else form(line)
     ),
@@ -331,15 +317,14 @@ MISTAKES: dict[str, Any] = {
     ),
     "replies are not remembered": patch.object(Bulk, "_report_replies", lambda *_: None),
     "calls from before may go on for ever": patch.object(Bulk, "_late_rows", lambda *_: np.empty(0, np.int64)),
-    "a pod that is removed is not forgotten": patch.object(
-        pod_shapes, "Step", lambda *parts: Step(*parts)._replace(gone=False)
-    ),
+    "a start changes nothing": patch.object(log_in_bulk, "_Plain", lambda _, removed: _Plain(removed, removed)),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_found(mistake: str) -> None:
-    lines = [*again(lines_of(PLAIN[1]), 5, 9), *lines_of(MORE[0])]
+    long = again(lines_of(PLAIN[1]), 5, 9)
+    lines = [*long, *lines_of(MORE[0]), *long]
     log, found = read_slowly(lines)
     with MISTAKES[mistake]:
         other, in_bulk, _ = read(lines, iter([200] * 100))
@@ -425,7 +410,7 @@ def test_pieces_are_asked_for_so_far_ahead_and_no_thread_is_left(ahead: int) -> 
     def pieces() -> Iterator[Piece]:
         for number in range(20):
             asked.append(number)
-            yield Piece(first=number, lines=lines_of(PLAIN[0])[:200])
+            yield Piece(first=number, data=b"\n".join(lines_of(PLAIN[0])[:200]))
 
     before = threading.active_count()
     with in_bulk():
@@ -438,7 +423,7 @@ def test_pieces_are_asked_for_so_far_ahead_and_no_thread_is_left(ahead: int) -> 
 
 def test_a_file_that_cannot_be_read_on_is_refused_and_no_thread_is_left() -> None:
     def pieces() -> Iterator[Piece]:
-        yield Piece(first=1, lines=lines_of(PLAIN[0]))
+        yield Piece(first=1, data=b"\n".join(lines_of(PLAIN[0])))
         raise InputError([])
 
     before = threading.active_count()
@@ -449,7 +434,7 @@ def test_a_file_that_cannot_be_read_on_is_refused_and_no_thread_is_left() -> Non
 
 def test_short_logs_load_no_library_and_long_ones_need_none() -> None:
     reader = log_reader.LogReader(log=Log())
-    piece = Piece(first=1, lines=lines_of(PLAIN[0]))
+    piece = Piece(first=1, data=b"\n".join(lines_of(PLAIN[0])))
     assert wholes(reader, [piece]) == [None]
     with in_bulk(), patch.object(log_reader, "import_module", side_effect=ImportError):
         assert wholes(log_reader.LogReader(log=Log()), [piece]) == [None]

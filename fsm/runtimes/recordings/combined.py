@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
@@ -32,7 +32,7 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import structs
 
 from fsm.errors import InputError
-from fsm.recordings import form_among, open_recording
+from fsm.recordings import AsRecorded, RecordedStep, form_among, open_recording
 from fsm.recordings.form import Recording
 from fsm.recordings.line_reader import LineReader, Notes
 from fsm.recordings.time_order import HELD
@@ -40,7 +40,7 @@ from fsm.runtimes.names import CONTAINER, FULL, MAKES, POD, RELAYED
 from fsm.runtimes.recordings.calls_in_progress import NO_ID, Asked, CallsInProgress, OneRun, Received
 from fsm.runtimes.recordings.cri_calls import LOST
 from fsm.runtimes.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
-from fsm.runtimes.recordings.runtime_forms import CALLS, COMBINED, LOG, named
+from fsm.runtimes.recordings.runtime_forms import CALLS, COMBINED, EVENTS, LOG, named
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
 _BATCH: Final = 1_024  # number of observations per batch
@@ -52,7 +52,7 @@ _QUIET: Final = 2_000_000_000
 """Number of nanoseconds for which a call may continue after its caller gave it up."""
 
 
-class RecordedPoint(NamedTuple):
+class _Point(NamedTuple):
     at: int
     line: Line
     what: NriEvent | Observation | None
@@ -80,56 +80,81 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
     Raise :class:`InputError` if a file cannot be opened, or if *calls* contains no calls.
     """
-    check_calls(calls)
-    notes = Notes()
-    recorded = open_recording(calls, advanced, as_called=True)
-    events = NriEventReader(notes=notes)
+    recorded = _open_calls(calls, advanced)
+    events = NriEventReader(notes=Notes())
     reader = CombinedReader(events=events, late=recorded.form is CALLS)
-    points = heapq.merge(received(name, events, advanced), called(recorded), key=lambda point: point.at)
     return Recording(
         name=name,
         form=COMBINED,
         machines=COMBINED.machines,
-        batches=_batches(name, reader, points, recorded),
-        notes=notes,
+        batches=_batches(name, reader, _points(name, events, recorded, advanced), recorded),
+        notes=events.notes,
         within=events.pods,
         version=lambda: recorded.version() or named(events.version),
     )
 
 
-def check_calls(name: str) -> None:
-    """Raise :class:`InputError` unless *name* is a file of CRI calls or a containerd log that can be read twice."""
+def as_recorded(name: str, calls: str) -> AsRecorded:
+    """Open the NRI events in *name*, together with *calls* if given, without drawing conclusions from them."""
+    recorded, events = _open_calls(calls) if calls else None, NriEventReader()
+    return AsRecorded(
+        files=(name, calls) if calls else (name,),
+        form=COMBINED if calls else EVENTS,
+        machines=EVENTS.machines,
+        steps=_steps(_points(name, events, recorded), events),
+        within=events.pods,
+    )
+
+
+def _steps(points: Iterable[_Point], events: NriEventReader) -> Iterator[RecordedStep]:
+    for point in points:
+        match point.what:
+            case Observation() as seen if seen.entity or not seen.output:
+                yield RecordedStep(point.line, seen)
+            case NriEvent() as event if event.connects:
+                yield RecordedStep(point.line, Observation(event=CONNECTS, at=event.ts))
+            case NriEvent() as event:
+                for seen in events.observed(event):
+                    listed = f"Synchronize: {seen.event.removeprefix('sync-')}" if seen.event else ""
+                    if output := seen.output or listed:
+                        yield RecordedStep(point.line, structs.replace(seen, output=output))
+
+
+def _open_calls(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
     hint = "give a file of the CRI calls, or the containerd log, of the same run"
     form_among(name, {CALLS, LOG}.__contains__, hint)
+    return open_recording(name, advanced, as_called=True)
 
 
-def received(
-    name: str, events: NriEventReader, advanced: Callable[[int], None] = lambda _: None
-) -> Iterator[RecordedPoint]:
+def _points(
+    name: str, events: NriEventReader, recorded: Recording | None, advanced: Callable[[int], None] = lambda _: None
+) -> Iterable[_Point]:
+    received, called = _received(name, events, advanced), _called(recorded) if recorded else ()
+    return heapq.merge(received, called, key=lambda point: point.at)
+
+
+def _received(name: str, events: NriEventReader, advanced: Callable[[int], None]) -> Iterator[_Point]:
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
             event = events.read(line, place := Line(name, number))
             if event is not None:
                 latest = max(latest, event.ts or 0)
-                yield RecordedPoint(latest, place, event)
+                yield _Point(latest, place, event)
 
 
-def called(recording: Recording) -> Iterator[RecordedPoint]:
+def _called(recording: Recording) -> Iterator[_Point]:
     latest, last = 0, Line(recording.name, 0)
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
-            if seen.phase == "assumed":
-                continue  # skip restarts that are only assumed
-            latest = max(latest, nanoseconds(seen.at) or 0)
-            last = Line.of(line, recording.name)
-            yield RecordedPoint(latest, last, seen)
-    yield RecordedPoint(latest, last, None)
+            if seen.phase != "assumed":
+                latest = max(latest, nanoseconds(seen.at) or 0)
+                last = Line.of(line, recording.name)
+                yield _Point(latest, last, seen)
+    yield _Point(latest, last, None)
 
 
-def _batches(
-    name: str, reader: CombinedReader, points: Iterator[RecordedPoint], recorded: Recording
-) -> Iterator[Batch]:
+def _batches(name: str, reader: CombinedReader, points: Iterable[_Point], recorded: Recording) -> Iterator[Batch]:
     found: list[tuple[Line, Observation]] = []
     for point in points:
         found += reader.seen(point)
@@ -165,7 +190,7 @@ class CombinedReader:
     _progress: CallsInProgress = field(default_factory=CallsInProgress)
     _waiting: deque[_Waiting] = field(default_factory=deque)
 
-    def seen(self, point: RecordedPoint) -> Iterator[tuple[Line, Observation]]:
+    def seen(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
         self._order += 1
         match point.what:
             case None:
@@ -185,7 +210,7 @@ class CombinedReader:
         while self._waiting and self._waiting[0][2] <= self._connected:
             yield self._waiting.popleft()[:2]
 
-    def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[_Waiting]:
+    def _event(self, point: _Point, event: NriEvent) -> Iterator[_Waiting]:
         if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
             self._there = True
@@ -222,7 +247,7 @@ class CombinedReader:
         started = known.started or not seen.output or seen.output == "StartContainer"
         return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
 
-    def _call(self, point: RecordedPoint, seen: Observation) -> Iterator[_Waiting]:
+    def _call(self, point: _Point, seen: Observation) -> Iterator[_Waiting]:
         self._calls |= seen.phase != "request"
         if (seen.event not in RELAYED and seen.event not in _ENDS) or not (
             seen.entity or seen.event == "RunPodSandbox"
@@ -265,9 +290,7 @@ class CombinedReader:
         known = [each for each in self._known if each.startswith(identity) and each not in self._created]
         return (*created, *known), len(created) == 1 and not known
 
-    def _success_signals(
-        self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]
-    ) -> Iterator[_Waiting]:
+    def _success_signals(self, point: _Point, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.is_excused(last, seen.entity, pod, asked)):
@@ -332,7 +355,7 @@ class CombinedReader:
                 what = f"{seen.output} was relayed with no call in progress"
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
-    def _begin_connection(self, point: RecordedPoint) -> Iterator[_Waiting]:
+    def _begin_connection(self, point: _Point) -> Iterator[_Waiting]:
         self._drop_unproved()
         if self._connection:
             # While the plugin was not connected, any event may have occurred without being recorded.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.recordings.form import Numbered
 from fsm.runtimes.names import CONTAINER, FULL, POD
@@ -83,6 +83,9 @@ class EventCall(NamedTuple):
     line: int | Line
 
 
+_Finding: TypeAlias = tuple[int, Observation, int | Line]
+
+
 @dataclass(slots=True)
 class _Calls:
     open: int = 0
@@ -126,43 +129,34 @@ class EventJudge:
     _since: int | None = None
     _ends: int = 0
     _settled: dict[int, int] = field(default_factory=dict)
-    _lacking: list[tuple[int, Observation, int | Line]] = field(default_factory=list)
-    _doubted: list[tuple[int, Observation, int | Line]] = field(default_factory=list)
+    _lacking: list[_Finding] = field(default_factory=list)
+    _doubted: list[_Finding] = field(default_factory=list)
     _longest: int = _LEAST
 
     def told(self, event: ToldEvent) -> Numbered:
         yield from self._due_findings(event.at)
-        yield from self._missing_events(event)
+        if event.entity and self._open.keys() <= {event.stream}:
+            yield from _take_before(event.at, self._lacking)
+            self._open[event.stream] = self._open.get(event.stream, 0) + 1
+            if self._open[event.stream] == _SURE:
+                self._since = event.at
+        else:
+            self._since = None
+            self._lacking.clear()
+            self._open = dict.fromkeys([*self._open, event.stream], 0)
         if not event.entity:
+            del self._open[event.stream]
+            self._settled.pop(event.stream, None)
+            self._ends += 1
             return
         if event.order < self._settled.get(event.stream, 0):
             what = f"{event.type} came before the event of a call that had ended"
             yield event.line, self._finding(event, DISORDERED, what)
         entity = self._entities.get(event.entity)
-        if entity is None or not entity.known:
-            self._keep_early_event(event)
-            return
-        self._check_event(entity, event)
-
-    def _missing_events(self, event: ToldEvent) -> Numbered:
-        if not event.entity:
-            self._open.pop(event.stream, None)
-            self._settled.pop(event.stream, None)
-            self._ends += 1
-        elif len(self._open | {event.stream: 0}) == 1:
-            due = [finding for finding in self._lacking if finding[0] < event.at]
-            self._lacking = [each for each in self._lacking if each[0] >= event.at]
-            yield from ((line, seen) for _, seen, line in due)
-            self._open[event.stream] = self._open.get(event.stream, 0) + 1
-            if self._open[event.stream] == _SURE:
-                self._since = event.at
-            return
+        if entity is not None and entity.known:
+            self._check_event(entity, event)
         else:
-            self._open[event.stream] = 0
-        self._since = None
-        self._lacking.clear()
-        for each in self._open:
-            self._open[each] = 0
+            self._keep_early_event(event)
 
     def _check_event(self, entity: _Entity, event: ToldEvent) -> None:
         key = (event.stream, event.type, event.at)
@@ -353,11 +347,8 @@ class EventJudge:
         return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
 
     def _due_findings(self, now: int) -> Numbered:
-        if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
-            since = now - 2 * self._longest
-            due = [finding for finding in self._doubted if finding[0] < since]
-            self._doubted = [each for each in self._doubted if each[0] >= since]
-            yield from ((line, seen) for _, seen, line in due)
+        since = now - 2 * self._longest
+        return _take_before(since, self._doubted) if self._doubted and self._doubted[0][0] < since else ()
 
     def rest(self) -> Numbered:
         if not self._open:
@@ -380,6 +371,12 @@ class EventJudge:
                 for calls in self._entities[each].calls.values():
                     calls.lost = True
         return found or [name]
+
+
+def _take_before(at: int, findings: list[_Finding]) -> Numbered:
+    due = [(line, seen) for since, seen, line in findings if since < at]
+    findings[:] = [finding for finding in findings if finding[0] >= at]
+    return due
 
 
 def _kind(of: str) -> str:

@@ -152,14 +152,14 @@ class Log:
         if removed := _REMOVED_POD.match(message):
             return self._reply_observations("RemovePodSandbox", removed[1], "ok", found)
         if create := _CREATE.match(message):
-            return self._creation_observations(create, found)
-        if _RUN.match(message):
-            if ran := _RAN.search(message):
-                self.store_names(ran[1], message)
-                return (_creation(ran[1], POD, "RunPodSandbox", found),)
-            phase: Phase = "reply" if message.endswith(" failed, error") else "request"
-            return (Observation(of=POD, event="RunPodSandbox", phase=phase, at=found.at),)
-        return self._other_event(found)
+            return self._creation_observations(create[1], found)
+        if not _RUN.match(message):
+            return self._other_event(found)
+        run = Observation(of=POD, event="RunPodSandbox", phase="reply", at=found.at)
+        if ran := _RAN.search(message):
+            self.store_names(ran[1], message)
+            return (structs.replace(run, entity=ran[1], reply="ok"),)
+        return (run if message.endswith(" failed, error") else structs.replace(run, phase="request"),)
 
     def _other_event(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
@@ -168,8 +168,8 @@ class Log:
         if oom := _OOM.match(message):
             return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
         if sight := _SEEN.match(message):
-            shown = Observation(event="ContainerStatus", phase="answered", reply="ok", met=sight[2], at=found.at)
-            return (structs.replace(shown, entity=sight[1], of=CONTAINER),)
+            shown = Observation(entity=sight[1], of=CONTAINER, event="ContainerStatus", phase="answered", reply="ok")
+            return (structs.replace(shown, met=sight[2], at=found.at),)
         if message not in {"starting containerd", "Start recovering state"}:
             return None
         starting = message == "starting containerd"
@@ -197,33 +197,28 @@ class Log:
         text = ""
         if not reply:
             reply, text = split(found.error) if found.error else ("", "")
-        phase: Phase = "reply"
-        if self.asked[name, identity] > 0:
-            self.asked[name, identity] -= 1
-        elif name in _UNLOGGED:
-            phase = "answered"
-        if self.asked[name, identity] == 0:
+        asked = self.asked[name, identity]
+        phase: Phase = "reply" if asked or name not in _UNLOGGED else "answered"
+        if asked > 1:
+            self.asked[name, identity] = asked - 1
+        else:
             del self.asked[name, identity]
         if unresolved(text):
             reply = text = ""
         if phase == "answered" and not reply:
             return ()
         of = POD if name in POD_CALLS else CONTAINER
-        seen = Observation(
-            entity=identity, of=of, event=name, phase=phase, reply=reply, detail=found.error, at=found.at
-        )
-        return (structs.replace(seen, met=met(text, pod=of == POD)),)
+        seen = Observation(entity=identity, of=of, event=name, phase=phase, reply=reply, at=found.at)
+        return (structs.replace(seen, met=met(text, pod=of == POD), detail=found.error),)
 
-    def _creation_observations(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
-        pod = create[1]
+    def _creation_observations(self, pod: str, found: Entry) -> Sequence[Observation]:
         created = _CREATED.search(found.message)
-        if created:
-            self._reply_observations("CreateContainer", pod, "ok", found)
-            self.store_names(created[1], found.message, self.names.get(pod, ()))
-            return (structs.replace(_creation(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
-        if found.message.endswith(" failed"):
-            return self._reply_observations("CreateContainer", pod, "", found)
-        return self._call_observations("CreateContainer", pod, "", found)
+        if created is None:
+            rest = " failed" if found.message.endswith(" failed") else ""
+            return self._call_observations("CreateContainer", pod, rest, found)
+        self.store_names(created[1], found.message, self.names.get(pod, ()))
+        made = Observation(entity=created[1], of=CONTAINER, event="CreateContainer", phase="reply", reply="ok")
+        return (structs.replace(made, detail=pod, at=found.at),)
 
     def store_names(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
         if found := _CALLED.search(message):
@@ -243,10 +238,6 @@ class Log:
             self.notes[UNKNOWN_EXITS] += 1
             return ()
         return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
-
-
-def _creation(entity: str, of: str, call: str, found: Entry) -> Observation:
-    return Observation(entity=entity, of=of, event=call, phase="reply", reply="ok", at=found.at)
 
 
 def _failed_relay(line: bytes) -> Sequence[Observation]:

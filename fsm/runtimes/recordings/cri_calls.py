@@ -42,6 +42,7 @@ LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 _READS: Final = 1_024  # maximum number of status calls to keep until the lines with their results are read
 
 
+_CALLS: Final = POD_CALLS | CONTAINER_CALLS | {EVENT}
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
 
 
@@ -127,21 +128,20 @@ class CriCallReader:
         if unresolved(call.detail):
             self.notes["calls that reached no container or pod"] += 1
             call.op = ""
-        if call.op == EVENT:
-            yield from self._add_event(call, number)
-            return
         if call.op == "status":
-            read = self._status_call(call)
-            call.op, call.code = "ContainerStatus", "OK"
-            if read:
-                call.start, call.end = read.start, read.end
-        elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
+            self._become_reply(call)
+        elif call.op not in _CALLS:
             if call.op:
                 self.notes["calls without a lifecycle"] += 1
             call.op = ""
         elif call.op == "ContainerStatus" and call.code == "OK":
             self._reads.append(call)
-        yield from self._add_call(call, number)
+        if call.op == EVENT:
+            self._add_event(call, number)
+        else:
+            yield from self._add_call(call, number)
+        if self.settle is None:
+            yield from self._observe_points(self._points.settled())
 
     def _add_call(self, call: CriCallLine, number: int | Line) -> Numbered:
         start = call.start if call.start is not None else self._latest
@@ -153,10 +153,8 @@ class CriCallReader:
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
         self._points.add(end, _Point(end, call, number, asks=False))
-        if self.settle is None:
-            yield from self._observe_points(self._points.settled())
 
-    def _add_event(self, call: CriCallLine, number: int | Line) -> Numbered:
+    def _add_event(self, call: CriCallLine, number: int | Line) -> None:
         """Add an event at the time of its timestamp.
 
         Its ``end`` is set to its position among all events.
@@ -168,10 +166,8 @@ class CriCallReader:
         call.start, call.end = at, self._told
         if self.settle is not None and at < self._points.final:
             self.notes["container events told too late"] += 1
-            return
-        self._points.add(at, _Point(at, call, number, asks=False))
-        if self.settle is None:
-            yield from self._observe_points(self._points.settled())
+        else:
+            self._points.add(at, _Point(at, call, number, asks=False))
 
     def paused(self, quiet: int) -> Numbered:
         if self.settle is not None:
@@ -184,12 +180,13 @@ class CriCallReader:
         self._reads.clear()
         yield 0, Observation(phase="gap")
 
-    def _status_call(self, shown: CriCallLine) -> CriCallLine | None:
+    def _become_reply(self, shown: CriCallLine) -> None:
+        shown.op, shown.code = "ContainerStatus", "OK"
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
                 self._reads.remove(read)
-                return read
-        return None
+                shown.start, shown.end = read.start, read.end
+                return
 
     def rest(self) -> Numbered:
         yield from self._observe_points(self._points.rest())
@@ -199,49 +196,33 @@ class CriCallReader:
     def _observe_points(self, points: Iterable[_Point]) -> Numbered:
         for point in points:
             call = point.call
-            if call.op == EVENT:
-                # Calls wait until it is decided whether a restart precedes them. Events wait too, to keep the order.
-                if self.as_called:
-                    yield from self._observe_calls(self._stretches.take(point.at, point))
-                else:
-                    yield from self._observe_event(point)
-                continue
             code = meant(call.code, call.detail)
             down = unanswered(code, call.detail)
-            answered = not down and code not in LOST
-            change = (1 if point.asks else -1) if answered else 0
+            change = 0 if down or code in LOST or call.op == EVENT else 1 if point.asks else -1
+            if call.op == EVENT and not self.as_called:
+                event = ToldEvent(point.at, call.id, call.pod, call.type, call.stream, call.end or 0, point.line)
+                yield from self._events.told(event)
+                continue
             if self._told and call.op in SENDERS and not self.as_called:
-                sent = EventCall(
-                    op=call.op,
-                    id=call.id,
-                    pod=call.pod,
-                    start=call.start if call.start is not None else point.at,
-                    end=point.at,
-                    answer=None if code in LOST or (code == "OK" and not call.id) else code == "OK",
-                    line=point.line,
-                )
+                start = point.at if call.start is None else call.start
+                answer = None if code in LOST or (code == "OK" and not call.id) else code == "OK"
+                sent = EventCall(call.op, call.id, call.pod, start, point.at, answer, point.line)
                 yield from self._events.asked(sent) if point.asks else self._events.replied(sent)
+            # Events wait like calls, to keep the order, until it is decided whether a restart precedes them.
             timed = self._stretches.take(point.at, point, change=change, down=down and not point.asks)
             yield from self._observe_calls(timed)
-
-    def _observe_event(self, point: _Point) -> Numbered:
-        call = point.call
-        if not self.as_called:
-            event = ToldEvent(point.at, call.id, call.pod, call.type, call.stream, call.end or 0, point.line)
-            yield from self._events.told(event)
-        elif call.id:
-            of = POD if call.id == call.pod else CONTAINER
-            yield point.line, Observation(entity=call.id, of=of, output=call.type, at=point.at)
 
     def _observe_calls(self, points: Iterable[tuple[_Point, Observation | None]]) -> Numbered:
         for point, restart in points:
             if restart is not None:
-                self._joiner.may_restart()
+                self._joiner.not_ready.clear()
                 yield point.line, restart
-            if point.call.op == EVENT:
-                yield from self._observe_event(point)
-            elif point.call.op:
-                seen = _request(point.call) if point.asks else _reply(point.call)
+            call = point.call
+            if call.op == EVENT and call.id:
+                of = POD if call.id == call.pod else CONTAINER
+                yield point.line, Observation(entity=call.id, of=of, output=call.type, at=point.at)
+            elif call.op not in {"", EVENT}:
+                seen = _request(call) if point.asks else _reply(call)
                 for each in (seen,) if self.as_called else self._joiner.joined(seen):
                     yield point.line, each
 

@@ -17,7 +17,7 @@ import msgspec
 
 from fsm.language.library import load
 from fsm.mutation.power import ID, EditedLines, Illegality, RecordingEdit
-from fsm.mutation.strict_reading import Contradiction, contradiction
+from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradiction
 from fsm.recordings.form import RecordingForm
 from fsm.recordings.line_reader import LineReader, decoded
 from fsm.recordings.time_order import Assume, Restarts
@@ -217,10 +217,7 @@ class StrictReading:
         self.lines = _lines(name, json=form is not LOG)
         self.calls = tuple(timed(_lines(calls)))
         self.restarts = Restarts(assume=assume)
-        self.machines = {}
-        for of, contract in CONTRACTS[form.name].items():
-            machine = load(contract)
-            self.machines[of] = machine.partly_under(profile)
+        self.machines = {of: load(each).partly_under(profile) for of, each in CONTRACTS[form.name].items()}
         self.before = self._read(self.lines)
         self.told = told(self.lines, self.calls)
         self.changed = changed(self.lines, self.before.rooms)
@@ -240,38 +237,36 @@ class StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
+        return next(self._illegalities(edit, lines), None)
+
+    def _illegalities(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Iterator[Illegality]:
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
-            if entity[1] in touched or read.pods.get(entity[1]) in touched:
-                found = self._contradiction(read, entity)
-                if found is not None and entity not in self.illegal:
+            concerned = entity[1] in touched or read.pods.get(entity[1]) in touched
+            if concerned and (found := self._contradiction(read, entity)):
+                if entity not in self.illegal:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
-                if found is not None and not self.illegal[entity]:
-                    return self._make_illegality(found)
+                if not self.illegal[entity]:
+                    act, states = found.act, " or ".join(found.states)
+                    why = " ".join(filter(None, (act.event, act.reply, act.shows)))
+                    why += f" in line {act.line}, where it is {states}"
+                    yield self._illegality(act.of, f"{act.event} in {states}", why, found.before)
         for act in read.starts_after_stop():
             if act.entity not in self.started:
                 why = f"{act.entity} is started in line {act.line}, but its pod was stopped before"
-                return Illegality(machine=self.machines[POD].name, cell="StartContainer in stopped", why=why)
+                yield self._illegality(POD, "StartContainer in stopped", why)
         for identity, name in sorted(changed(lines, read.rooms) - self.changed):
             why = f"{name} of {identity} has first one value, and then another"
-            return Illegality(machine=self.machines[CONTAINER].name, cell=f"{name} changes", why=why)
+            yield self._illegality(CONTAINER, f"{name} changes", why)
         after = told(lines, self.calls) if self.calls else {}
-        late = next((call for call, before in self.told.items() if before and after.get(call) is False), None)
-        if late is None:
-            return None
-        of = POD if late[0].endswith("PodSandbox") else CONTAINER
-        why = f"{late[0]} succeeds before the plugin receives its event"
-        return Illegality(machine=self.machines[of].name, cell=f"{late[0]} succeeds", why=why)
+        for call, before in self.told.items():
+            if before and after.get(call) is False:
+                of = POD if call[0].endswith("PodSandbox") else CONTAINER
+                why = f"{call[0]} succeeds before the plugin receives its event"
+                yield self._illegality(of, f"{call[0]} succeeds", why)
 
-    def _make_illegality(self, found: Contradiction) -> Illegality:
-        act, states = found.act, " or ".join(found.states)
-        seen = " ".join(filter(None, (act.event, act.reply, act.shows)))
-        return Illegality(
-            machine=self.machines[act.of].name,
-            cell=f"{act.event} in {states}",
-            why=f"{seen} in line {act.line}, where it is {states}",
-            acts=found.before,
-        )
+    def _illegality(self, of: str, cell: str, why: str, acts: tuple[RecordedAct, ...] = ()) -> Illegality:
+        return Illegality(machine=self.machines[of].name, cell=cell, why=why, acts=acts)
 
     def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
         of, identity = entity

@@ -6,7 +6,7 @@ Lines have the same template if they differ only in variable parts such as ids a
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -17,7 +17,7 @@ from fsm.runtimes.recordings.containerd_log import RELEVANT, Log
 from fsm.runtimes.recordings.containerd_texts import entry
 from fsm.runtimes.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 from fsm.runtimes.recordings.pod_calls import Joiner
-from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
+from fsm.trace import Batch, Columns, Line, Made, Observation
 
 
 class Scanned(NamedTuple):
@@ -61,36 +61,27 @@ class Templates:
         self._begin()
 
     def _begin(self) -> None:
-        self._table = np.zeros(4 * self.most, np.uint64)
+        self._table = np.zeros(2 * self.most, np.int64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
         self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
         self._pool[0] = 2  # the pool begins with the number of words in use and the number of templates
         self._anew += 1
 
-    @property
-    def count(self) -> int:
-        return int(self._pool[1])
-
-    @property
-    def full(self) -> bool:
-        return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
-
     def scan(self, data: bytes, count: int) -> Scanned:
-        if self.full:
+        if 2 * self._pool[0] > self._words or 2 * self._pool[1] > self.most:
             self._begin()
         found = np.zeros((count, 1 + IDS), np.int32)
         times = np.zeros((count, MOMENTS, 3), np.int64)
         places = np.zeros(IDS * count + 1, np.int64)
         places[0] = 1
-        known = np.empty((len(places), 4), np.uint64)
         table = np.zeros(2 << len(places).bit_length(), np.int64)
         spans = np.zeros((SPANS, 4), np.int64)
         begins = np.zeros(count + 1, np.int64)
         lines = np.frombuffer(data, np.uint8)
-        room = (self._line, self._line.view(np.uint8), np.zeros(4, np.uint64))
-        scan(lines, self._table, self._pool, table, known, places, begins, found, times, spans, *room)
+        text = self._line.view(np.uint8)
+        scan(lines, self._table, self._pool, table, places, begins, found, times, spans, self._line, text)
         ids = places[1 : int(places[0])].tolist()
-        return Scanned(data, begins, found[:, 0], found[:, 1:], times, ids, spans, self.count, self._anew)
+        return Scanned(data, begins, found[:, 0], found[:, 1:], times, ids, spans, int(self._pool[1]), self._anew)
 
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
@@ -124,7 +115,7 @@ class LineForm(NamedTuple):
         pod: Which of the line's ids is that of the pod in which the entity was created, or -1 if there is none.
         named: True if the line contains the name of the entity.
         always: False if the observation depends on whether the request of the call was logged.
-        seen: The observation, or ``None`` if there is none about an entity whose id is in the line.
+        seen: The observation of a ``SAYS`` line, without what differs between lines.
     """
 
     does: int
@@ -133,7 +124,7 @@ class LineForm(NamedTuple):
     pod: int = -1
     named: bool = False
     always: bool = True
-    seen: Observation | None = None
+    seen: Observation = Observation()
 
 
 _REPLACEMENTS: Final = {
@@ -218,9 +209,6 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
     return LineForm(SAYS, moment, ids.index(one.entity), pod, bool(log.names), always, alone)
 
 
-T = TypeVar("T")
-
-
 class Variants:
     """Numbers the observations that occur repeatedly.
 
@@ -232,58 +220,29 @@ class Variants:
         self.kinds: list[Observation] = []
         self.variants: list[Observation] = []
         self.kind_of: list[int] = []
-        self._kinds: dict[tuple[str, Key], int] = {}
-        self._variants: dict[tuple[str, Key, object, str], int] = {}
+        self._numbers: dict[Observation, int] = {}
+        self._kinds: dict[Observation, int] = {}
 
     def number(self, seen: Observation) -> int:
-        what = (seen.of, key(seen), seen.at, seen.detail)
-        found = self._variants.get(what)
-        if found is None:
-            found = self._variants[what] = len(self.variants)
-            kind = self._kinds.setdefault(what[:2], len(self.kinds))
-            if kind == len(self.kinds):
-                self.kinds.append(structs.replace(seen, entity="", at=None, detail=""))
-            self.variants.append(structs.replace(seen, entity=""))
-            self.kind_of.append(kind)
-        return found
+        variant = structs.replace(seen, entity="")
+        number = self._numbers.setdefault(variant, len(self.variants))
+        if number == len(self.variants):
+            kind = structs.replace(variant, at=None, detail="")
+            self.variants.append(variant)
+            self.kind_of.append(self._kinds.setdefault(kind, len(self.kinds)))
+            if self.kind_of[-1] == len(self.kinds):
+                self.kinds.append(kind)
+        return number
 
 
 @dataclass(slots=True)
-class Found:
-    """The observations in some lines, as parallel lists of variants, ids and rows.
+class ScannedLines:
+    """Scanned lines with the effect, entity and time of each line, and the observations in them so far.
 
-    Variants and ids are given by number, and id 0 is the empty id. Variant -1 means that the observation is in
-    ``own``, because the log itself has made it. Replies among the first ``replied`` observations have already been
-    reported to the log.
-    """
-
-    ids: list[str]
-    variants: list[int] = field(default_factory=list)
-    entities: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    own: dict[int, Observation] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-    replied: int = 0
-
-    def number(self, identity: str) -> int:
-        if not self.numbers:
-            self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
-        found = self.numbers.setdefault(identity, len(self.ids))
-        if found == len(self.ids):
-            self.ids.append(identity)
-        return found
-
-    def add(self, variant: int, identity: str, row: int) -> None:
-        self.variants.append(variant)
-        self.entities.append(self.number(identity))
-        self.rows.append(row)
-
-
-class ScannedLines(NamedTuple):
-    """Scanned lines with the effect, entity and time of each line.
-
-    ``entities`` holds indices into ``ids``. A row of ``moments`` holds the time in nanoseconds, and its start and end
-    in ``text``.
+    ``entities`` holds indices into ``ids``, where id 0 is the empty id. A row of ``moments`` holds the time in
+    nanoseconds, and its start and end in ``text``. An observation is ``said`` by the numbers of its variant, its id and
+    its row. Variant -1 means that it is in ``own``, because the log itself has made it. Replies among the first
+    ``replied`` observations have already been reported to the log.
     """
 
     cut: Scanned
@@ -292,42 +251,43 @@ class ScannedLines(NamedTuple):
     moments: NDArray[np.int64]
     text: str
     ids: list[str]
+    said: list[tuple[int, int, int]] = field(default_factory=list)
+    own: dict[int, Observation] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    replied: int = 0
+
+    def add(self, variant: int, identity: str, row: int) -> None:
+        if not self.numbers:
+            self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
+        entity = self.numbers.setdefault(identity, len(self.ids))
+        if entity == len(self.ids):
+            self.ids.append(identity)
+        self.said.append((variant, entity, row))
 
 
-class _Kept(Made[T]):
-    __slots__ = ("_all",)
-    _all: list[T]
-
-    def __iter__(self) -> Iterator[T]:
-        if not hasattr(self, "_all"):
-            self._all = list(super().__iter__())
-        return iter(self._all)
-
-
-def make_batch(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
-    moments, all_said = scanned.moments[seen.rows], said.variants
+def make_batch(known: Variants, lines: ScannedLines, first: int, file: str) -> Batch:
+    variants, entities, rows = np.array(lines.said, np.int64).reshape(-1, 3).T
+    moments, numbers, all_known = lines.moments[rows], rows + first, known.variants
 
     def observation(index: int) -> Observation:
-        what = seen.own.get(index)
-        if what is not None:
-            return what
-        what, at = all_said[seen.variants[index]], None
+        if index in lines.own:
+            return lines.own[index]
+        variant, entity, row = lines.said[index]
+        what, at = all_known[variant], None
         if what.at is not None:
-            at = scanned.text[moments[index, 1] : moments[index, 2]]
+            at = lines.text[moments[index, 1] : moments[index, 2]]
         detail = what.detail
         if detail == ERROR:
-            found = entry(scanned.cut.line(seen.rows[index]))
+            found = entry(lines.cut.line(row))
             detail = found.error if found else ""
-        return structs.replace(what, entity=seen.ids[seen.entities[index]], at=at, detail=detail)
+        return structs.replace(what, entity=lines.ids[entity], at=at, detail=detail)
 
     def line(index: int) -> int | Line:
         number = int(numbers[index])
         return Line(file, number) if file else number
 
-    kinds = np.array([*said.kind_of, -1], np.int32)
-    entities = np.array(seen.entities, np.int32)
-    timed = np.array([*(each.at is not None for each in all_said), False])
+    kinds = np.array([*known.kind_of, -1], np.int32)
+    timed = np.array([*(each.at is not None for each in all_known), False])
     at = np.where(timed[variants], moments[:, 0], -1)
-    columns = Columns(said.kinds, kinds[variants], entities, seen.ids, at)
-    return Batch(_Kept(len(variants), observation), Made(len(variants), line), columns)
+    columns = Columns(known.kinds, kinds[variants], entities.astype(np.int32), lines.ids, at)
+    return Batch(Made(len(variants), observation), Made(len(variants), line), columns)

@@ -8,12 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from fsm.recordings.line_reader import Piece
 from fsm.scratch import is_compiled
-from fsm.trace import Batch, Line, Observation
+from fsm.trace import Batch
 
 if TYPE_CHECKING:
     from fsm.runtimes.recordings.line_templates import Scanned
@@ -38,16 +37,13 @@ class LogReader:
     _tried: bool = False
     _cut: Scanned | None = None
 
-    def observations(self, line: bytes, number: int | Line) -> Iterable[tuple[int | Line, Observation]]:
-        return zip(repeat(number), self.log.observations(line))
-
     def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
         """Yield *pieces* for use with :meth:`whole`, while a thread scans up to *ahead* pieces in advance."""
         waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
         with ThreadPoolExecutor(1) as thread:
             for piece in pieces:
                 bulk = self._bulk_reader(piece)
-                waiting.append((piece, thread.submit(bulk.scan, piece.lines) if bulk else None))
+                waiting.append((piece, thread.submit(bulk.scan, piece.data) if bulk else None))
                 if len(waiting) > ahead:
                     yield self._next(*waiting.popleft())
             while waiting:
@@ -59,7 +55,7 @@ class LogReader:
 
     def _bulk_reader(self, piece: Piece) -> Bulk | None:
         if self._bulk is None and not self._tried:
-            self._read += sum(map(len, piece.lines))
+            self._read += len(piece.data)
             size = max(self._read, self.size)
             worth = size > ENOUGH and (size > UNCOMPILED or is_compiled("fsm.runtimes.recordings.log_scanner", "scan"))
             if worth and not self.log.as_called:
@@ -74,11 +70,3 @@ class LogReader:
         Only the last piece from :meth:`scanned` may be passed.
         """
         return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
-
-    def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]:
-        return self.log.paused(quiet)
-
-    def gap(self) -> Iterable[tuple[int | Line, Observation]]:
-        if self._bulk:
-            self._bulk.give_back()
-        return self.log.gap()

@@ -223,67 +223,51 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 
 
 @inner
-def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
-    for index in range(4):
-        word = np.uint64(0)
-        for place in range(at + 16 * index, at + 16 * index + 16):
-            digit = data[place]
-            word = (word << np.uint64(4)) | np.uint64(digit - _ZERO if digit < _COLON else digit - _SMALL_A + 10)
-        words[index] = word
-
-
-@inner
-def _id_number(
-    words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
-) -> Number:
-    """Return the number of the id *words*, or -1 if there is no room for a new id."""
+def _id_number(data: Bytes, at: Number, places: Numbers, table: Numbers) -> Number:
+    """Return the number of the id at *at*, or -1 if there is no room for a new id."""
+    seen = np.uint64(0)
+    for index in range(at + 1, at + _FULL, 2):
+        seen = seen * np.uint64(31) + data[index]
     mask = len(table) - 1
-    slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
+    slot = np.int64((seen ^ (seen >> np.uint64(29))) & np.uint64(mask))
     while table[slot]:
-        number: Number = table[slot]
-        if (
-            known[number, 0] == words[0]
-            and known[number, 1] == words[1]
-            and known[number, 2] == words[2]
-            and known[number, 3] == words[3]
-        ):
-            return number
+        known = places[table[slot]]
+        same = 0
+        while same < _FULL and data[known + same] == data[at + same]:
+            same += 1
+        if same == _FULL:
+            return np.int64(table[slot])
         slot = (slot + 1) & mask
-    number = places[0]
+    number: Number = places[0]
     if number == len(places):
         return -1
     places[0] += 1
-    table[slot] = number
-    for index in range(4):
-        known[number, index] = words[index]
-    places[number] = at
+    places[number], table[slot] = at, number
     return number
 
 
 @inner
-def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
+def _template(text: NDArray[np.uint64], size: Number, forms: Numbers, pool: NDArray[np.uint64]) -> Number:
     """Return the number of the template text[:size], or ``UNFIT`` if there is no room for a new template."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
         seen ^= seen >> np.uint64(29)
-    half = np.int64(len(forms) // 2)
-    slot = np.int64(seen & np.uint64(half - 1))
-    while forms[2 * slot]:
-        begin = np.int64(forms[2 * slot + 1])
-        if forms[2 * slot] == seen | np.uint64(1) and np.int64(pool[begin + 1]) == size:
-            same = True
-            for index in range(size):
-                if pool[begin + 2 + index] != text[index]:
-                    same = False
-                    break
-            if same:
+    mask = len(forms) - 1
+    slot = np.int64(seen & np.uint64(mask))
+    while forms[slot]:
+        begin = forms[slot]
+        if np.int64(pool[begin + 1]) == size:
+            same = 0
+            while same < size and pool[begin + 2 + same] == text[same]:
+                same += 1
+            if same == size:
                 return np.int64(pool[begin])
-        slot = (slot + 1) & (half - 1)
+        slot = (slot + 1) & mask
     begin, number = np.int64(pool[0]), np.int64(pool[1])
-    if begin + size + 2 > len(pool) or number >= half // 2:
+    if begin + size + 2 > len(pool) or number >= len(forms) // 2:
         return UNFIT
-    forms[2 * slot], forms[2 * slot + 1] = seen | np.uint64(1), np.uint64(begin)
+    forms[slot] = begin
     pool[begin], pool[begin + 1] = np.uint64(number), np.uint64(size)
     for index in range(size):
         pool[begin + 2 + index] = text[index]
@@ -294,10 +278,9 @@ def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64],
 @compiled_nogil
 def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     data: Bytes,
-    forms: NDArray[np.uint64],
+    forms: Numbers,
     pool: NDArray[np.uint64],
     table: Numbers,
-    known: NDArray[np.uint64],
     places: Numbers,
     begins: Numbers,
     found: NDArray[np.int32],
@@ -305,14 +288,13 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     spans: Numbers,
     words: NDArray[np.uint64],
     text: Bytes,
-    digits: NDArray[np.uint64],
 ) -> None:
     """Find the start, template, ids and first timestamps of each line of *data*.
 
     The starts are stored in ``begins``, the templates and ids in ``found``, and the timestamps in ``times``, each as
-    its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so far. ``table``,
-    ``known`` and ``places`` hold the ids in *data*, and ``spans`` the variable parts of the last line. ``words``,
-    ``text`` and ``digits`` are buffers. ``words`` and ``text`` share the same memory.
+    its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so far. ``table`` and
+    ``places`` hold the ids in *data*, and ``spans`` the variable parts of the last line. ``words`` and ``text`` are
+    the same buffer.
     """
     end, line = len(data), 0
     start: Number = 0
@@ -328,8 +310,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 times[line, moments, 1], times[line, moments, 2] = spans[index, 1], spans[index, 2]
                 moments += 1
             elif spans[index, 0] == ID:
-                _digits(data, spans[index, 1], digits)
-                number = _id_number(digits, spans[index, 1], known, places, table)
+                number = _id_number(data, spans[index, 1], places, table)
                 which = 0
                 while which < ids and found[line, 1 + which] != number:
                     which += 1

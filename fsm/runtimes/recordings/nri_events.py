@@ -87,7 +87,6 @@ class NriEventReader:
         if event is None:
             return
         if not event.connects:
-            self._begun = True
             yield from self.observed(event)
         elif self._begun:
             yield Observation(phase="gap", at=event.ts)

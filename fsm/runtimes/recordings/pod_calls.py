@@ -106,9 +106,13 @@ class Joiner:
 
     def _join_call(self, call: Observation) -> list[Observation]:
         identity, of = call.entity, call.of
+        if FULL_ID.fullmatch(identity):
+            return self._join_entity_call(call)
         what = structs.replace(call, reply="", met="", detail="", fields=None)
         meant, certain = self._possible_ids(identity, of)
-        found = self._track_short_id(what, meant)
+        found: list[Observation] = []
+        if of == POD and identity not in meant and (not meant or identity in self.reached):
+            found = [*self._inner_requests(what), *self._inner_ends(what)]
         if certain:
             return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
         # The call may concern any of these ids, so judge the reply separately.
@@ -120,11 +124,6 @@ class Joiner:
                 found += self._join_entity_call(structs.replace(what, entity=each))
         return found
 
-    def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
-            return []
-        return [*self._inner_requests(seen), *self._inner_ends(seen)]
-
     def _join_entity_call(self, seen: Observation) -> list[Observation]:
         if seen.of == POD:
             if seen.event == "CreateContainer":
@@ -135,7 +134,7 @@ class Joiner:
             return [*met, *self._inner_requests(seen), *self._certain_part(seen, seen.entity), *self._inner_ends(seen)]
         pod = self.pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
-            self.forget(seen.entity)
+            self._forget(seen.entity)
             return self._certain_part(seen, pod)
         met = [] if pod else self._meet_unrecorded(seen)
         return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
@@ -164,9 +163,8 @@ class Joiner:
         return self.beginning is not None and not self._knows_all_containers(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        return (
-            [seen] if self.beginning is None or self._knows_all_containers(pod) else self.beginning.certain_part(seen)
-        )
+        beginning = None if self._knows_all_containers(pod) else self.beginning
+        return beginning.certain_part(seen) if beginning else [seen]
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
         unrecorded = self.unrecorded[seen.of]
@@ -240,7 +238,7 @@ class Joiner:
 
     def _join_restart(self, seen: Observation) -> list[Observation]:
         self.beginning = None
-        self.may_restart()
+        self.not_ready.clear()
         for pod, met in self.creating.items():
             self.leaks.setdefault(pod, met[0])
         self.reached.clear()
@@ -248,9 +246,6 @@ class Joiner:
         self.overlapped.clear()
         self.starts.clear()
         return [seen]
-
-    def may_restart(self) -> None:
-        self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
         """Return the observations that follow if all unrecorded calls must have ended before *at*.
@@ -277,7 +272,7 @@ class Joiner:
     def _reach(self, pod: str) -> tuple[str, ...]:
         return (*self.containers.get(pod, ()), *self._candidates(pod))
 
-    def forget(self, container: str) -> None:
+    def _forget(self, container: str) -> None:
         self._remember_removed(container, CONTAINER)
         self.unrecorded[CONTAINER].pop(container, None)
         self.starts.pop(container, None)
@@ -320,16 +315,16 @@ class Joiner:
             self.stopped.add(pod)
         if seen.event == "RemovePodSandbox" and ok:
             for each in reached.certain:
-                self.forget(each)
+                self._forget(each)
             for each in self.containers.pop(pod, {}):
                 # This container was created while its pod was being removed, so it may outlive the pod.
-                self.forget(each)
+                self._forget(each)
                 self._remember(each, CONTAINER)
                 self.removed[CONTAINER].pop(each, None)
-            self.forget_pod(pod)
+            self._forget_pod(pod)
         return found
 
-    def forget_pod(self, pod: str) -> None:
+    def _forget_pod(self, pod: str) -> None:
         self.containers.pop(pod, None)
         for pods in (self.whole, self.stopped, self.not_ready):
             pods.discard(pod)

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from fsm.errors import InputError, Problem, refused
-from fsm.recordings.form import Opening, Recording, RecordingForm, first_line, line_keys
-from fsm.recordings.line_reader import LONGEST, LineSequence, Piece, decode, decoded
+from fsm.recordings.form import Opening, Recording, RecordingForm, deciding_key, first_line
+from fsm.recordings.line_reader import LONGEST, Piece, decode, decoded
 from fsm.runtimes.recordings import nri_events
 from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.containerd_texts import entry
@@ -126,16 +126,6 @@ def _is_log(head: bytes) -> bool:
     return entry(first_line(head)) is not None  # a log may also have fields named "event" or "op"
 
 
-def _are_calls(head: bytes) -> bool:
-    keys = line_keys(head)
-    return keys is not None and not keys.is_trace_line and keys.op is not None
-
-
-def _are_events(head: bytes) -> bool:
-    keys = line_keys(head)
-    return keys is not None and not keys.is_trace_line and keys.op is None and keys.event is not None
-
-
 def _time_of_entry(line: bytes) -> int | None:
     found = entry(line)
     return None if found is None else nanoseconds(found.at)
@@ -149,13 +139,13 @@ def _time(line: bytes) -> int | None:
 def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
     """Split *pieces* before each line with *mark*, because another version may have written what follows."""
     for piece in pieces:
-        if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
+        if mark not in piece.data:
             yield piece
             continue
         starts = [at for at, line in enumerate(piece.lines) if at and mark in line]
         for start, end in pairwise([0, *starts, len(piece.lines)]):
-            lines = piece.lines[start:end]
-            yield replace(piece, first=piece.first + start, lines=lines, gap=piece.gap and not start)
+            data = b"\n".join(piece.lines[start:end])
+            yield replace(piece, first=piece.first + start, data=data, gap=piece.gap and not start)
 
 
 def named(version: str) -> str:
@@ -168,7 +158,9 @@ def _open_log(opening: Opening) -> Recording:
     scanned = lines.scanned(
         _split_at_starts(opening.pieces, b"starting containerd"), ahead=AHEAD if opening.whole else 0
     )
-    batches = opening.batches(lines.observations, lines, pieces=scanned, whole=lines.whole)
+    batches = opening.batches(
+        lambda line, number: zip(repeat(number), log.observations(line)), log, pieces=scanned, whole=lines.whole
+    )
     found = opening.recorded(batches)
     return replace(found, version=lambda: named(log.version), names=log.names)
 
@@ -220,7 +212,7 @@ CALLS: Final = _runtime_form(
     name="cri-calls",
     title="CRI calls",
     about="calls that a client made",
-    sniff=_are_calls,
+    sniff=lambda head: deciding_key(head) == "op",
     open=_open_calls,
     time=_time,
     machines=("cri-container", "cri-pod"),
@@ -237,11 +229,11 @@ EVENTS: Final = _runtime_form(
     name="nri-events",
     title="NRI events",
     about="events a plugin received; --with adds CRI calls or a log",
-    sniff=_are_events,
+    sniff=lambda head: deciding_key(head) == "event",
     open=_open_events,
     time=_time,
     together="fsm.runtimes.recordings.combined:open_combined",
-    steps="fsm.runtimes.recordings.plugin_steps:as_recorded",
+    steps="fsm.runtimes.recordings.combined:as_recorded",
     machines=("nri-plugin-contract",),
     shown=nri_events.SHOWN,
     outputs=True,
