@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
@@ -45,54 +44,8 @@ def frames(connection: int, data: bytes) -> bytes:
     return b"".join(_HEADER.pack(connection, len(piece)) + piece for piece in pieces)
 
 
-class FrameDecoder:
-    """Decodes a stream of bytes into the data for each connection.
-
-    >>> decoder = FrameDecoder()
-    >>> [piece for byte in frames(2, b"ab") for piece in decoder.pieces(bytes([byte]))]
-    [(2, b'a'), (2, b'b')]
-    """
-
-    def __init__(self) -> None:
-        self._header = bytearray()
-        self._connection = RESERVED
-        self._left = 0
-
-    def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield connection numbers, each with data for that connection.
-
-        The data of a frame is yielded in several pieces if it arrives in pieces. Raise :class:`FrameError` if a frame
-        is invalid.
-        """
-        at = 0
-        while at < len(data):
-            if self._left:
-                piece = data[at : at + self._left]
-                self._left -= len(piece)
-                at += len(piece)
-                yield self._connection, piece
-                continue
-            missing = _HEADER.size - len(self._header)
-            self._header += data[at : at + missing]
-            at += missing
-            if len(self._header) == _HEADER.size:
-                self._connection, self._left = _HEADER.unpack(self._header)
-                self._header.clear()
-                if self._connection == RESERVED:
-                    raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
-                if self._left > LONGEST:
-                    raise FrameError(f"a frame of {self._left:,} bytes, more than {LONGEST:,}")
-
-    @property
-    def within(self) -> bool:
-        return bool(self._left or self._header)
-
-
 class Multiplexer:
-    """Carries several connections over one byte stream.
-
-    Call :meth:`open` for each connection before :meth:`run`.
-    """
+    """Carries several connections over one byte stream. Call :meth:`open` for each of them before :meth:`run`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -103,11 +56,8 @@ class Multiplexer:
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
         """Open *connection*, passing incoming bytes to *received*, and return a function that sends bytes on it.
 
-        *received* is not called again before it has returned. The returned function waits if the peer does not read,
-        and raises :class:`ConnectionError` if it has disconnected.
+        That function waits if the peer does not read, and raises :class:`ConnectionError` if it has disconnected.
         """
-        if connection == RESERVED or connection in self._opened:
-            raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
         self._opened[connection] = received
 
         async def send(data: bytes) -> None:
@@ -121,14 +71,23 @@ class Multiplexer:
 
     async def run(self) -> None:
         """Read until the peer closes the stream. Raise :class:`FrameError` if a frame is invalid or cut short."""
-        decoder = FrameDecoder()
-        with suppress(ConnectionError):
-            while data := await self._reader.read(_CHUNK):
-                for connection, piece in decoder.pieces(data):
+        left = 0
+        try:
+            while True:
+                connection, left = _HEADER.unpack(await self._reader.readexactly(_HEADER.size))
+                if connection == RESERVED:
+                    raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
+                if left > LONGEST:
+                    raise FrameError(f"a frame of {left:,} bytes, more than {LONGEST:,}")
+                while left:
+                    piece = await self._reader.readexactly(min(left, _CHUNK))
+                    left -= len(piece)
                     if received := self._opened.get(connection):
                         await received(piece)
-        if decoder.within and not self._writer.is_closing():
-            raise FrameError("the connection ended in the middle of a frame")
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            begun = left or (isinstance(error, asyncio.IncompleteReadError) and error.partial)
+            if begun and not self._writer.is_closing():
+                raise FrameError("the connection ended in the middle of a frame") from error
 
     async def close(self) -> None:
         """Close the stream, after giving the peer some time to read the last data. Repeated calls have no effect."""
