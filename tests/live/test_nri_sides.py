@@ -55,9 +55,6 @@ class Told:
             raise answer
         return answer
 
-    async def shut_down(self) -> None:
-        self.told.append("shut down")
-
     async def _hang(self, where: str) -> None:
         if where in self.hangs:
             await asyncio.Event().wait()

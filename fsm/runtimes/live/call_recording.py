@@ -20,10 +20,9 @@ from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
 import msgspec
 from google.protobuf.message import DecodeError
 
-from fsm.runtimes.live.passing_calls import PassedCall
-from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
+from fsm.runtimes.live.passing_calls import PassedCall, id_in, identity, known, of_events, of_lifecycle
 from fsm.runtimes.recordings.container_events import EVENT
-from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, Method
+from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.runtimes.sockets.cri_pb2 import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 
 T = TypeVar("T")
@@ -116,9 +115,8 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
             line["pod"] = asked.pod_sandbox_id
             line["command"] = " ".join((*asked.config.command, *asked.config.args))
         case _:
-            identity = getattr(asked, "container_id", "") or getattr(asked, "pod_sandbox_id", "")
-            if identity:
-                line["id"] = identity
+            if named_id := id_in(answer.request):
+                line["id"] = named_id
     if op == "Version" and found is not None:
         line["version"] = found.runtime_version
     line |= {"start": answer.start, "end": answer.end, "code": answer.code, "detail": answer.detail}
@@ -186,40 +184,6 @@ class CallRecording:
     def close(self) -> None:
         with self._lock:
             self._file.close()
-
-
-_SERVICES: Final = frozenset(
-    f"/runtime.{version}.{service}" for version in ("v1", "v1alpha2") for service in ("RuntimeService", "ImageService")
-)
-
-
-def known(path: str) -> Method | None:
-    service, _, name = path.rpartition("/")
-    return METHODS.get(name) if service in _SERVICES else None
-
-
-def of_lifecycle(path: str) -> bool:
-    """Tell whether the method at *path* acts on a container or pod, or asks for the version.
-
-    >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
-    (True, False)
-    """
-    method = known(path)
-    return method is not None and method.name in POD_CALLS | CONTAINER_CALLS | {"Version"}
-
-
-def of_events(path: str) -> bool:
-    method = known(path)
-    return method is not None and method.name == "GetContainerEvents"
-
-
-def identity(path: str, request: bytes) -> str:
-    method = known(path)
-    try:
-        asked: Any = method.request.FromString(request) if method else None
-    except DecodeError:
-        return ""
-    return getattr(asked, "container_id", "") or getattr(asked, "pod_sandbox_id", "")
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:

@@ -22,7 +22,7 @@ from fsm.language.names import CODES
 from fsm.language.read import File, parse
 from fsm.language.read.toml import LARGEST
 from fsm.language.vocabularies import WrittenFault, WrittenFaults
-from fsm.runtimes.live.passing_calls import PassingCalls
+from fsm.runtimes.live.passing_calls import PassingCalls, identity
 from fsm.runtimes.sockets.http2 import (
     CONTINUATION,
     DATA,
@@ -43,8 +43,7 @@ class _Rule:
     met: int = 0
 
     def concerns(self, method: str) -> bool:
-        wanted = self.written.method
-        return wanted in {"*", method, method.rpartition("/")[2]}
+        return self.written.method in {"*", method, method.rpartition("/")[2]}
 
     def applies_to(self, identity: str) -> bool:
         rule = self.written
@@ -97,13 +96,8 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
         for word in sorted(unused[rule.do] & given)
     ]
     if "seed" in given and "probability" not in given:
-        found.append(
-            (
-                "seed",
-                "'seed' has no effect without 'probability'",
-                "add a line such as probability = 0.1, or remove 'seed'",
-            )
-        )
+        what = "'seed' has no effect without 'probability'"
+        found.append(("seed", what, "add a line such as probability = 0.1, or remove 'seed'"))
     return [
         Problem(path=file.path, line=file.lines.find("fault", index, word), code="FSM605", what=what, hint=hint)
         for word, what, hint in found
@@ -122,14 +116,13 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """Applies fault rules to the calls on one connection. *identity* extracts the id from a request."""
+    """Applies fault rules to the calls on one connection."""
 
     calls: PassingCalls
     rules: FaultRules
     loop: AbstractEventLoop
     to_client: Callable[[bytes], None]
     to_server: Callable[[bytes], None]
-    identity: Callable[[str, bytes], str]
     _held: dict[int, _Held] = field(default_factory=dict)
     _fates: dict[int, WrittenFault] = field(default_factory=dict)
     _closed: set[int] = field(default_factory=set)
@@ -167,7 +160,7 @@ class StreamFaults:
         if stream is None or not (stream.request.complete or held.parts[-1].ends() or long):
             return
         held.decided = True
-        fault = self.rules.of(stream.method, self.identity(stream.method, stream.request.first() or b""))
+        fault = self.rules.of(stream.method, identity(stream.method, stream.request.first() or b""))
         if fault is None:
             self._release(number)
             return

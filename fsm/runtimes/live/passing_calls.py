@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from google.protobuf.message import DecodeError, Message
+
 from fsm.language.names import CODES
+from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
+from fsm.runtimes.sockets.cri_client import METHODS, Method
 from fsm.runtimes.sockets.http2 import (
     CONTINUATION,
     DATA,
@@ -65,27 +70,21 @@ class Stream:
 class PassingCalls:
     """Follows the calls on a connection by reading the frames of both directions.
 
-    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept. *each*
-    selects the methods whose every response message is reported. ``goes`` becomes true when the runtime announces
-    that it will close the connection.
+    *ended* is called with each call that has ended, and with each event. ``goes`` becomes true when the runtime
+    announces that it will close the connection.
     """
 
-    def __init__(
-        self,
-        ended: Callable[[PassedCall], None],
-        wanted: Callable[[str], bool],
-        each: Callable[[str], bool] = lambda _: False,
-    ) -> None:
+    def __init__(self, ended: Callable[[PassedCall], None]) -> None:
         self.streams: dict[int, Stream] = {}
         self.goes = False
-        self._ended, self._wanted, self._each = ended, wanted, each
+        self._ended = ended
         self._asked, self._answered = HeaderBlocks(), HeaderBlocks()
 
     def from_client(self, part: Frame, now: int) -> None:
         if part.kind in {HEADERS, CONTINUATION}:
             block = self._asked.add(part)
             if block is not None and part.stream not in self.streams:
-                self.streams[part.stream] = self._begin_stream(dict(block[0]), now)
+                self.streams[part.stream] = _begin_stream(dict(block[0]), now)
         elif (stream := self.streams.get(part.stream)) is None:
             pass
         elif part.kind == DATA:
@@ -123,36 +122,37 @@ class PassingCalls:
         return block
 
     def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
-        stream = self.streams.pop(number, None)
-        if stream is not None:
-            call = PassedCall(
-                method=stream.method,
-                request=stream.request.first(),
-                reply=stream.reply.first(),
-                start=stream.start,
-                end=max(now, stream.start),
-                code=stream.code or code or "UNKNOWN",
-                detail=stream.detail or detail,
-                injected=stream.injected,
-                reached=reached,
-            )
-            self._ended(call)
+        if (stream := self.streams.pop(number, None)) is None:
+            return
+        call = PassedCall(
+            method=stream.method,
+            request=stream.request.first(),
+            reply=stream.reply.first(),
+            start=stream.start,
+            end=max(now, stream.start),
+            code=stream.code or code or "UNKNOWN",
+            detail=stream.detail or detail,
+            injected=stream.injected,
+            reached=reached,
+        )
+        self._ended(call)
 
     def end_all(self, now: int, *, code: str, detail: str) -> None:
         for number in tuple(self.streams):
             self.end(number, now, code=code, detail=detail)
 
-    def _begin_stream(self, headers: dict[bytes, bytes], now: int) -> Stream:
-        method = headers.get(b":path", b"").decode("utf-8", "replace")
-        keep, each = self._wanted(method), self._each(method)
-        return Stream(
-            method=method,
-            start=now,
-            timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
-            request=Messages(keep=keep),
-            reply=Messages(keep=keep or each, each=each),
-            each=each,
-        )
+
+def _begin_stream(headers: dict[bytes, bytes], now: int) -> Stream:
+    method = headers.get(b":path", b"").decode("utf-8", "replace")
+    keep, each = of_lifecycle(method), of_events(method)
+    return Stream(
+        method=method,
+        start=now,
+        timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
+        request=Messages(keep=keep),
+        reply=Messages(keep=keep or each, each=each),
+        each=each,
+    )
 
 
 def code_of(number: bytes) -> str:
@@ -168,3 +168,40 @@ def _nanoseconds(timeout: bytes) -> int | None:
     if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
         return None
     return int(timeout[:-1]) * _UNITS[timeout[-1:]]
+
+
+_SERVICES: Final = frozenset(
+    f"/runtime.{version}.{service}" for version in ("v1", "v1alpha2") for service in ("RuntimeService", "ImageService")
+)
+
+
+def known(path: str) -> Method | None:
+    service, _, name = path.rpartition("/")
+    return METHODS.get(name) if service in _SERVICES else None
+
+
+def of_lifecycle(path: str) -> bool:
+    """Tell whether the method at *path* acts on a container or pod, or asks for the version.
+
+    >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
+    (True, False)
+    """
+    method = known(path)
+    return method is not None and method.name in POD_CALLS | CONTAINER_CALLS | {"Version"}
+
+
+def of_events(path: str) -> bool:
+    method = known(path)
+    return method is not None and method.name == "GetContainerEvents"
+
+
+def identity(path: str, request: bytes) -> str:
+    method = known(path)
+    with suppress(DecodeError):
+        return id_in(method.request.FromString(request)) if method else ""
+    return ""
+
+
+def id_in(request: Message) -> str:
+    """Return the id of the container or pod in *request*, or an empty string if it names none."""
+    return getattr(request, "container_id", "") or getattr(request, "pod_sandbox_id", "")

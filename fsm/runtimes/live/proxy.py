@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from fsm.errors import reason
-from fsm.runtimes.live.call_recording import identity, of_events, of_lifecycle
 from fsm.runtimes.live.faults import FaultRules, StreamFaults
 from fsm.runtimes.live.passing_calls import PassedCall, PassingCalls
 from fsm.runtimes.reference.clock import Tasks
@@ -79,7 +78,7 @@ class Relay:
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
-        self.calls = PassingCalls(proxy.ended, of_lifecycle, of_events)
+        self.calls = PassingCalls(proxy.ended)
         self._proxy = proxy
         self.client = _Side(self._from_client, self._client_gone)
         self.server = _Side(self._from_server, self._server_gone)
@@ -92,7 +91,6 @@ class Relay:
                 loop=asyncio.get_running_loop(),
                 to_client=self.client.write,
                 to_server=self.server.write,
-                identity=identity,
             )
             if rules
             else None

@@ -176,42 +176,36 @@ class HeaderWriter:
 
 
 class Messages:
-    """Collects the gRPC messages in one direction of a stream.
-
-    By default, only the first message is collected. If *each* is true, all messages are. If *keep* is false, none
-    are.
-    """
-
-    __slots__ = ("_data", "_each", "_keep", "complete")
+    """Collects the first gRPC message in one direction of a stream, all messages (*each*), or none (not *keep*)."""
 
     def __init__(self, *, keep: bool, each: bool = False) -> None:
-        self._keep, self._each, self._data, self.complete = keep, each, bytearray(), False
+        self._keep, self._each, self._data = keep, each, bytearray()
+
+    @property
+    def _end(self) -> int:
+        return 5 + int.from_bytes(self._data[1:5], "big")  # one byte for the compression, four for the length
+
+    @property
+    def complete(self) -> bool:
+        return len(self._data) >= max(5, self._end)
 
     def add(self, data: bytes) -> None:
         if self._keep and (self._each or not self.complete):
             self._data += data
-            self._measure()
-
-    def _measure(self) -> None:
-        if len(self._data) >= 5:  # noqa: PLR2004  (one byte for the compression, four bytes for the length)
-            self.complete = len(self._data) >= 5 + int.from_bytes(self._data[1:5], "big")
-            self._keep = int.from_bytes(self._data[1:5], "big") <= LARGEST
-            if not self._keep:
+            if self._end > 5 + LARGEST:
+                self._keep = False
                 self._data.clear()
 
     def taken(self) -> Iterator[bytes | None]:
         while self.complete:
             yield self.first()
-            del self._data[: 5 + int.from_bytes(self._data[1:5], "big")]
-            self.complete = False
-            self._measure()
+            del self._data[: self._end]
 
     def first(self) -> bytes | None:
         """Return the decompressed first message, or ``None`` if it is incomplete, too long or not valid gzip."""
-        if not self.complete or not self._keep:
+        if not self.complete:
             return None
-        size = int.from_bytes(self._data[1:5], "big")
-        message = bytes(self._data[5 : 5 + size])
+        message = bytes(self._data[5 : self._end])
         if not self._data[0]:
             return message
         try:

@@ -48,9 +48,6 @@ class NriHandlers(Protocol):
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
         """Handle *event*, and return the changes to request if it allows any."""
 
-    async def shut_down(self) -> None:
-        """React to the runtime's notice that it is shutting down."""
-
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its Configure *request*.
@@ -64,6 +61,10 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     return frozenset(EVENTS) if request.NRI_version else ALWAYS
 
 
+class RefusedError(NriError):
+    """The runtime has refused to register the plugin. The plugin does not try again."""
+
+
 class NriPlugin:
     """A plugin called *name*. Runtimes order their plugins by *index*, a string of two digits."""
 
@@ -73,7 +74,12 @@ class NriPlugin:
         self._handlers = handlers
         self._link: NriLink | None = None
         self._left = asyncio.Event()
-        self._configured = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._configured = asyncio.Event()
+        self._pods: list[nri.PodSandbox] = []
+        self._containers: list[nri.Container] = []
 
     async def run(
         self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
@@ -93,40 +99,33 @@ class NriPlugin:
                 if not patient:
                     raise
             else:
-                patient = True
-                self._configured = False
-                why = await self._serve_stream(stream)
+                patient, why = True, None
+                try:
+                    await self.serve(*stream)
+                except RefusedError:
+                    raise
+                except NriError as error:
+                    why = error
                 if not self._left.is_set():
                     lost(why)
-                if self._configured:
+                if self._configured.is_set():
                     wait = AGAIN[0]
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._left.wait(), wait)
             wait = min(2 * wait, most)
 
-    async def _serve_stream(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
-        try:
-            await self.serve(*stream)
-        except RefusedError:
-            raise
-        except NriError as error:
-            return error
-        return None
-
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Register, and serve one connection until it ends. Raise :class:`NriError` if the runtime violates NRI."""
-        session = _Session(self._handlers)
-        link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
-        self._link = link
+        self._begin()
+        self._link = link = NriLink(reader, writer, served=PLUGIN, methods=self._methods())
         running = asyncio.create_task(link.run())
         try:
             await self._register(link)
-            configured = asyncio.create_task(session.configured.wait())
+            configured = asyncio.create_task(self._configured.wait())
             await asyncio.wait({running, configured}, timeout=REGISTRATION, return_when=asyncio.FIRST_COMPLETED)
             configured.cancel()
-            if not session.configured.is_set() and not running.done():
+            if not self._configured.is_set() and not running.done():
                 raise NriError(f"the runtime has not configured the plugin within {REGISTRATION:g} s")
-            self._configured = session.configured.is_set()
             await running
         finally:
             self._link = None
@@ -166,19 +165,7 @@ class NriPlugin:
         if self._link is not None:
             await self._link.leave()
 
-
-class RefusedError(NriError):
-    """The runtime has refused to register the plugin. The plugin does not try again."""
-
-
-class _Session:
-    def __init__(self, handlers: NriHandlers) -> None:
-        self._handlers = handlers
-        self._pods: list[nri.PodSandbox] = []
-        self._containers: list[nri.Container] = []
-        self.configured = asyncio.Event()
-
-    def methods(self) -> dict[str, Handler]:
+    def _methods(self) -> dict[str, Handler]:
         return {
             "Configure": method(nri.ConfigureRequest, self._configure),
             "Synchronize": method(nri.SynchronizeRequest, self._synchronize),
@@ -195,7 +182,7 @@ class _Session:
 
     async def _configure(self, request: nri.ConfigureRequest) -> Message:
         events = await self._handlers.configure(request)
-        self.configured.set()
+        self._configured.set()
         return nri.ConfigureResponse(events=mask(events))
 
     async def _synchronize(self, request: nri.SynchronizeRequest) -> Message:
@@ -210,7 +197,6 @@ class _Session:
         return nri.SynchronizeResponse(update=await self._handlers.synchronize(pods, containers))
 
     async def _shutdown(self, _request: nri.Empty) -> Message:
-        await self._handlers.shut_down()
         return nri.Empty()
 
     async def _state_change(self, request: nri.StateChangeEvent) -> Message:
@@ -225,9 +211,8 @@ class _Session:
         return nri.ValidationResponse()
 
     async def _pod_event(self, name: str, request: nri.PodRequest) -> Message:
-        return await self._answer_relay(
-            RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
-        )
+        event = RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
+        return await self._answer_relay(event)
 
     async def _container_event(self, name: str, request: nri.ContainerRequest) -> Message:
         resources = request.linux_resources if name == "UpdateContainer" else None

@@ -13,8 +13,8 @@ import asyncio
 import itertools
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import IntEnum
-from functools import partial
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -151,28 +151,25 @@ class Server:
                 raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
             if message.data is None:
                 why = f"a request of {message.length:,} bytes, more than {LONGEST:,}"
-                await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, why)
             elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
-                await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
+                why = f"{len(self._calls)} calls are in progress"
             else:
                 self.held += len(message.data)
-                task = self._calls.start(self._call(message.stream, message.data))
-                task.add_done_callback(partial(self._release, len(message.data)))
+                self._calls.start(self._call(message.stream, message.data))
+                continue
+            await self._respond(message.stream, _failure(Code.RESOURCE_EXHAUSTED, why))
 
     async def _call(self, stream: int, data: bytes) -> None:
         try:
             payload = await self._answer(data)
-            if payload is None:
-                return
-            response = Response(status=Status(), payload=payload)
+            if payload is not None:
+                await self._respond(stream, Response(status=Status(), payload=payload))
         except RpcError as error:
-            response = Response(status=Status(code=error.code, message=error.message))
+            await self._respond(stream, _failure(error.code, error.message))
         except Exception as error:  # noqa: BLE001  (an error in a handler must not end the server)
-            response = Response(status=Status(code=Code.UNKNOWN, message=f"{type(error).__name__}: {error}"))
-        await self._respond(stream, response)
-
-    def _release(self, size: int, _: object) -> None:
-        self.held -= size
+            await self._respond(stream, _failure(Code.UNKNOWN, f"{type(error).__name__}: {error}"))
+        finally:
+            self.held -= len(data)
 
     async def _answer(self, data: bytes) -> bytes | None:
         try:
@@ -192,18 +189,13 @@ class Server:
                 raise
             return None  # the deadline has passed, so the caller no longer waits for an answer
 
-    async def _refuse(self, stream: int, code: int, why: str) -> None:
-        await self._respond(stream, Response(status=Status(code=code, message=why)))
-
     async def _respond(self, stream: int, response: Response) -> None:
         data = response.SerializeToString()
         if len(data) > LONGEST:
             why = f"a response of {len(data):,} bytes, more than {LONGEST:,}"
-            data = Response(status=Status(code=Code.RESOURCE_EXHAUSTED, message=why)).SerializeToString()
-        try:
+            data = _failure(Code.RESOURCE_EXHAUSTED, why).SerializeToString()
+        with suppress(ConnectionError):  # the caller has disconnected
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
-        except ConnectionError:
-            return  # the caller has disconnected
 
     async def finish(self, seconds: float) -> None:
         if self._calls:
@@ -211,6 +203,10 @@ class Server:
 
     async def close(self) -> None:
         await self._calls.cancel()
+
+
+def _failure(code: int, why: str) -> Response:
+    return Response(status=Status(code=code, message=why))
 
 
 class Client:

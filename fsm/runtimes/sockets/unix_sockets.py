@@ -70,18 +70,12 @@ def path(address: str) -> str:
     >>> path("unix:///run/containerd/containerd.sock"), path("unix:fsm.sock"), path("/run/crio/crio.sock")
     ('/run/containerd/containerd.sock', 'fsm.sock', '/run/crio/crio.sock')
     """
-    if address.startswith("unix:"):
-        found = address.removeprefix("unix:")
-        if found.startswith("//"):
-            found = found.removeprefix("//")
-            if not found.startswith("/"):
-                raise refused(
-                    address, CODE, "the address has a host instead of a path", "write unix:///PATH, with three slashes"
-                )
-    elif address.startswith("/"):
-        found = address
-    else:
+    if not address.startswith(("unix:", "/")):
         raise refused(address, CODE, "this is not the address of a Unix socket", _WAY)
+    found = address.removeprefix("unix://" if address.startswith("unix://") else "unix:")
+    if address.startswith("unix://") and not found.startswith("/"):
+        what = "the address has a host instead of a path"
+        raise refused(address, CODE, what, "write unix:///PATH, with three slashes")
     if not found or "\0" in found:
         raise refused(address, CODE, "the address has no path", _WAY)
     if (size := len(os.fsencode(found))) > _LONGEST:
@@ -206,29 +200,19 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    at = Path(path(address))
-    number = error.errno if isinstance(error, OSError) else 0
-    if number == errno.EEXIST:
-        return refused(
-            address, CODE, "the file exists already and is not a socket", "name a path that does not exist yet"
-        )
-    if number == errno.EADDRINUSE:
-        return refused(
-            address,
-            CODE,
-            "the socket is in use: another process listens there",
-            "end the other process, or name another path",
-        )
-    if not at.parent.is_dir():
-        return refused(
-            address, CODE, f"the socket cannot be made: there is no folder {at.parent}", "make the folder first"
-        )
-    if not os.access(at.parent, os.W_OK):
-        return refused(
-            address, CODE, f"the socket cannot be made: nothing may be written to {at.parent}", "name another folder"
-        )
-    why = (error.strerror if isinstance(error, OSError) else "") or "the system refuses it"
-    return refused(address, CODE, f"the socket cannot be made: {why.lower()}", "name another path")
+    folder = Path(path(address)).parent
+    what, hint = f"the socket cannot be made: nothing may be written to {folder}", "name another folder"
+    if isinstance(error, FileExistsError):
+        what, hint = "the file exists already and is not a socket", "name a path that does not exist yet"
+    elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        what = "the socket is in use: another process listens there"
+        hint = "end the other process, or name another path"
+    elif not folder.is_dir():
+        what, hint = f"the socket cannot be made: there is no folder {folder}", "make the folder first"
+    elif os.access(folder, os.W_OK):
+        why = (error.strerror if isinstance(error, OSError) else "") or "the system refuses it"
+        what, hint = f"the socket cannot be made: {why.lower()}", "name another path"
+    return refused(address, CODE, what, hint)
 
 
 class Acceptor:
