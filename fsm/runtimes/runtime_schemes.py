@@ -39,14 +39,12 @@ def _repeat_failures(asked: SutRequest, tested: Tested) -> Tested:
 
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
-    session = of_extra("fsm.runtimes.live.runtime_session", "fsm test")
-
-    before = session.shims()
+    shims = of_extra("fsm.runtimes.live.runtime_session", "fsm test").shims
+    before = shims()
 
     def remaining() -> str:
-        remedy = session.left(before)
-        number = remedy.count(" ")
-        return f"{number} shims of the runtime were left running; to remove them: {remedy}" if remedy else ""
+        new = [str(process) for process in sorted(shims() - before)]
+        return f"{len(new)} shims of the runtime were left running; to remove them: kill {' '.join(new)}" if new else ""
 
     yield remaining
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from fsm.conformance.oracle import ToldEvents
 from fsm.machine import Machine
 from fsm.runtimes.live.call_recording import named
-from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.live.runtime_session import RuntimeSession, listed, wait
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
@@ -110,17 +110,18 @@ class EntitySUT(ABC):
 
     def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
         if answer.code == "OK":
-            self._id = identity
-            self._made.append(identity)
+            self._keep(identity)
         return answer
+
+    def _keep(self, identity: str) -> None:
+        self._id = identity
+        self._made.append(identity)
 
     def find(self) -> None:
         answer = self._session.answered(self._session.client.call(self.listing))
-        entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
-        for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:
-            if identity not in self._made:
-                self._id = identity
-                self._made.append(identity)
+        for entry in listed(answer):
+            if entry.metadata.name == self._name and entry.id not in self._made:
+                self._keep(entry.id)
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._wanted.add(outcome)

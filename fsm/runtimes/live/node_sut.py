@@ -145,7 +145,7 @@ class RuntimeNodeSUT:
         except BaseException:
             session.close()
             raise
-        session.record(self._record_call)
+        session.seen = self._record_call
         self._pod = RuntimePodSUT(load("pod-sandbox"), session)
         machine, place = load("container-status"), lambda: self._pod.place
         self._container = RuntimeContainerSUT(machine, session, restart, damage=damage, place=place)
