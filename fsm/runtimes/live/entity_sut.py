@@ -6,7 +6,7 @@ All calls go through CRI. A crash point is a time after the beginning of the cal
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from threading import Thread
@@ -24,7 +24,6 @@ from fsm.trace import ABSENT
 PATIENCE: Final = 20.0
 """Number of seconds within which an exit must become visible or a removal complete. containerd may need ten."""
 
-
 CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
@@ -32,40 +31,24 @@ DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 
 
 class EntitySUT(ABC):
-    """A container or pod of a real runtime as a SUT.
+    """A container or pod of a real runtime as a SUT, tested against *machine*. The SUT closes its *session*.
 
-    Args:
-        machine: The machine that the test checks the entity against.
-        session: The session with the runtime. The SUT closes it.
-        restart: Restarts the runtime.
-        damage: Damages the stored data of the entity with the given id, and restarts the runtime.
-
-    Subclasses set ``states`` to the CRI enum of the entity's states, ``key`` to the request field for its id, and
-    ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome of the
-    shipped models to the only runtime on which the outcome is certain, or to "" if it is certain on every runtime.
+    Subclasses set ``kind`` to the entity's name in CRI, ``states`` to the CRI enum of its states, ``key`` to the
+    request field for its id, and ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a
+    call to the outcomes in the shipped models that are certain, on every runtime or "on" the one that is named.
     """
 
+    kind: ClassVar[str]
     states: ClassVar[Any]
     key: ClassVar[str]
     calls: ClassVar[frozenset[str]]
-    status_call: ClassVar[str]
-    removal: ClassVar[str]
     listing: ClassVar[str]
-    certain: ClassVar[Mapping[tuple[str, str], str]]
+    certain: ClassVar[Mapping[str, Collection[str]]]
 
-    def __init__(
-        self,
-        machine: Machine,
-        session: RuntimeSession,
-        restart: Callable[[], None] | None = None,
-        *,
-        damage: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, machine: Machine, session: RuntimeSession) -> None:
         self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
-        self._restart = restart
-        self._damage = damage
         self._wanted: set[str] = set()
         self._made: list[str] = []
         self._seen: Any = None
@@ -93,16 +76,15 @@ class EntitySUT(ABC):
         self._begin()
 
     def _is_removed(self, identity: str) -> bool:
-        return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
+        return self._ask(f"Remove{self.kind}", identity).reply in {"ok", "NOT_FOUND"}
 
     def remove(self) -> None:
         for identity in self._made:
-            self._session.answered(self._ask(self.removal, identity))
+            self._session.answered(self._ask(f"Remove{self.kind}", identity))
 
     def _begin(self) -> None:
         self._made.clear()
-        # Use a random id until an entity is created. The runtime has never assigned this id.
-        self._id = secrets.token_hex(32)
+        self._id = secrets.token_hex(32)  # an id that the runtime has never assigned, until an entity is created
         self._wanted.clear()
 
     def _wants(self, *outcomes: str) -> bool:
@@ -125,7 +107,8 @@ class EntitySUT(ABC):
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._wanted.add(outcome)
-        return self.certain.get((self._rpc[event], outcome)) in {"", self._session.runtime}
+        certain = self.certain.get(self._rpc[event], ())
+        return outcome in certain or f"{outcome} on {self._session.runtime}" in certain
 
     def do(self, event: str) -> str:
         try:
@@ -133,10 +116,10 @@ class EntitySUT(ABC):
                 return self._session.answered(self._call(self._rpc[event])).reply
             if event == "exit":
                 self._exit()
-            elif event == "restart" and self._damage is not None and self._seen and self._wanted & DAMAGED:
-                self._damage(self._id)
-            elif event == "restart" and self._restart is not None:
-                self._restart()
+            elif event == "restart" and self._session.damage and self._seen and self._wanted & DAMAGED:
+                self._session.damage(self._id)
+            elif event == "restart" and self._session.restart:
+                self._session.restart()
             elif event == "restart":
                 raise UnsupportedError("restarts are tested only with --restart-command")
             else:
@@ -146,41 +129,30 @@ class EntitySUT(ABC):
             self._wanted.clear()
 
     def shows(self) -> str:
-        answer = self._session.answered(self._ask(self.status_call))
+        answer = self._status()
         self._seen = answer.message.status if answer.code == "OK" else None
         if self._seen is None:
             return ABSENT if answer.code == "NOT_FOUND" else ""
         return named(self.states, self._seen.state)
 
     def _is(self, state: int) -> bool:
-        answer = self._session.answered(self._ask(self.status_call))
+        answer = self._status()
         return answer.code == "OK" and bool(answer.message.status.state == state)
+
+    def _status(self, **fields: object) -> CallAnswer:
+        return self._session.answered(self._ask(f"{self.kind}Status", **fields))
 
     def _ask(self, op: str, identity: str = "", *, seconds: float | None = None, **fields: object) -> CallAnswer:
         request = METHODS[op].request(**{self.key: identity or self._id}, **fields)
         return self._session.client.call(op, request, timeout=seconds)
 
 
-BEGINNING: Final = 0.003
-"""Number of seconds from the start of a call to the earliest kill."""
-
+BEGINNING: Final = 0.003  # number of seconds from the start of a call to the earliest kill
 STEP: Final = 0.015  # number of seconds between successive kill times
 
 
 class KilledSUT(EntitySUT):
-    """An entity whose runtime is killed and restarted during a call, with the function *kill*."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        session: RuntimeSession,
-        restart: Callable[[], None] | None,
-        *,
-        kill: Callable[[], None],
-        damage: Callable[[str], None] | None = None,
-    ) -> None:
-        super().__init__(machine, session, restart, damage=damage)
-        self._kill = kill
+    """An entity whose runtime is killed and restarted during a call."""
 
     def crash(self, event: str, point: int) -> bool:
         """Perform *event*, kill the runtime at the time given by *point*, and restart it.
@@ -194,7 +166,7 @@ class KilledSUT(EntitySUT):
         call.join(BEGINNING + STEP * point)
         if not call.is_alive():
             return False
-        self._kill()
+        self._session.kill()
         call.join()
         self.find()  # the reply with the entity's id is lost
         return True

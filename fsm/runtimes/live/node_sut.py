@@ -110,8 +110,6 @@ class RuntimeNodeSUT:
     Args:
         session: The session with the runtime. The SUT closes it.
         nri: The address of the socket to which the plugin connects.
-        restart: Restarts the runtime.
-        damage: Damages the checkpoint of the container with the given id, and restarts the runtime.
         model: Name of the model that judges the events relayed to the plugin.
         profile: The profile of the model.
         by_calls: Machines that judge the calls of a race without the relayed events.
@@ -125,8 +123,6 @@ class RuntimeNodeSUT:
         self,
         session: RuntimeSession,
         nri: str,
-        restart: Callable[[], None] | None = None,
-        damage: Callable[[str], None] | None = None,
         *,
         model: str = CONTRACT,
         profile: str | None = None,
@@ -134,7 +130,6 @@ class RuntimeNodeSUT:
         seen: Callable[[CallAnswer], object] | None = None,
     ) -> None:
         self._session = session
-        self._restart, self._damage = restart, damage
         self.model, self._profile, self._by_calls = model, profile, by_calls
         self._seen = seen
         self._calls: list[bytes] = []
@@ -148,7 +143,7 @@ class RuntimeNodeSUT:
         session.seen = self._record_call
         self._pod = RuntimePodSUT(load("pod-sandbox"), session)
         machine, place = load("container-status"), lambda: self._pod.place
-        self._container = RuntimeContainerSUT(machine, session, restart, damage=damage, place=place)
+        self._container = RuntimeContainerSUT(machine, session, place=place)
         self._second = RuntimeContainerSUT(machine, session, place=place)
         self._entities: Mapping[str, EntitySUT] = {POD: self._pod, CONTAINER: self._container}
         self._event = ""
@@ -218,10 +213,10 @@ class RuntimeNodeSUT:
         self.plugin.leave()
         if self._session.client.call("ListPodSandbox").code == "OK":
             return True
-        if self._restart is None:
+        if self._session.restart is None:
             return False
         try:
-            self._restart()
+            self._session.restart()
         except BrokenError:
             return False
         return True
@@ -237,11 +232,9 @@ class RuntimeNodeSUT:
 
     def never(self, event: str, outcome: str) -> bool:
         way, _, within = outcome.partition(": ")
-        if event == "restart" and self._restart is None:
-            return True
         steps = within.split(", ")
-        damaged = _DAMAGED in steps and self._damage is None
-        return damaged or (event, way) in _NEVER or not _FAULTS.isdisjoint(steps)
+        lacking = (event == "restart" and not self._session.restart) or (_DAMAGED in steps and not self._session.damage)
+        return lacking or (event, way) in _NEVER or not _FAULTS.isdisjoint(steps)
 
     def unasked(self) -> Collection[str]:
         return (_LATE,)

@@ -210,7 +210,9 @@ class RuntimeSession:
     """A test's session with the runtime at *address*, with a limit of *timeout* seconds for each call.
 
     Containers use *image*, by default a busybox image, which is imported if the runtime has none. ``seen`` is called
-    with the answer to each call. Raise :class:`InputError` if there is no runtime or no image.
+    with the answer to each call. If they are set, ``restart`` restarts the runtime, ``kill`` does so at once, and
+    ``damage`` restarts it after damaging what it keeps of the entity with the given id. Raise :class:`InputError` if
+    there is no runtime or no image.
     """
 
     def __init__(
@@ -224,6 +226,9 @@ class RuntimeSession:
         self.address = address
         self.timeout = timeout or TIMEOUT
         self.seen = seen
+        self.restart: Callable[[], None] | None = None
+        self.kill: Callable[[], None]
+        self.damage: Callable[[str], None] | None = None
         self._label = str(own())
         client, version = connected(address, timeout=self.timeout, seen=seen)
         self.runtime = version.runtime_name
