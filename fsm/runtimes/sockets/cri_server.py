@@ -145,7 +145,7 @@ class CriServer:
 
     async def PortForward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
         self.node.forward(request.pod_sandbox_id)
-        return cri.PortForwardResponse(url=await self._get_streams().ports())
+        return cri.PortForwardResponse(url=self._get_streams().ports())
 
     # -- containers ----------------------------------------------------------
 
@@ -214,16 +214,16 @@ class CriServer:
         return cri.ExecSyncResponse(stdout=done.output, stderr=done.errors, exit_code=done.code)
 
     async def Exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
-        return cri.ExecResponse(url=await self._command_url("exec", request))
+        return cri.ExecResponse(url=self._command_url("exec", request))
 
     async def Attach(self, request: cri.AttachRequest) -> cri.AttachResponse:
-        return cri.AttachResponse(url=await self._command_url("attach", request))
+        return cri.AttachResponse(url=self._command_url("attach", request))
 
-    async def _command_url(self, use: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
+    def _command_url(self, use: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
         any_stream = request.stdin or request.stdout or request.stderr
         why = "" if any_stream else "one of stdin, stdout, or stderr must be set"
         found = self.node.containers.use(use, request.container_id, why)
-        return await self._get_streams().command(found.id, request)
+        return self._get_streams().command(found.id, request)
 
     async def CheckpointContainer(self, request: cri.CheckpointContainerRequest) -> None:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")

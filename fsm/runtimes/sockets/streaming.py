@@ -21,7 +21,7 @@ from fsm.runtimes.names import RUNNING
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import CallError, WorldError
 from fsm.runtimes.reference.node import ServedNode
-from fsm.runtimes.reference.node.node_containers import NodeContainers
+from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
 from fsm.runtimes.reference.node.workloads import Workload, Write
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.spdy import SpdyError
@@ -75,21 +75,37 @@ class OfferedCommand:
         return {RESULT, *(name for name, asked in wanted.items() if asked)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedPorts:
-    connect: Connect
+class NodeStreams:
+    """Serves streams on *node* that have been offered to clients. It starts listening with the first offer.
 
+    A stream is that of a command, or leads to a port.
+    """
 
-class StreamServer:
-    """Serves streams that have been offered to clients. It starts listening with the first offer."""
-
-    def __init__(self) -> None:
-        self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+        self._offers: dict[str, OfferedCommand | Connect] = {}
         self._server: Acceptor | None = None
         self._sessions = Tasks()
         self._writers = set[asyncio.StreamWriter]()
 
-    async def offer(self, kind: str, offered: OfferedCommand | OfferedPorts) -> str:
+    def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
+        kind, run = "attach", partial(attach, self._node.containers, container)
+        if isinstance(request, cri.ExecRequest):
+            kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
+        offered = OfferedCommand(
+            run=run, input=request.stdin, output=request.stdout, errors=request.stderr, terminal=request.tty
+        )
+        return self._offer(kind, offered)
+
+    def ports(self) -> str:
+        """Offer a stream for port forwarding, and return its URL.
+
+        If the node runs real processes, the stream leads to ports of this machine. Otherwise, connections are
+        refused.
+        """
+        return self._offer("portforward", connected if self._node.processes else _refuse_connection)
+
+    def _offer(self, kind: str, offered: OfferedCommand | Connect) -> str:
         if self._server is None:
             self._server = accept_streams(create_server((HOST, 0)), self._accept)
         port = self._server.listening.getsockname()[1]
@@ -134,23 +150,20 @@ class StreamServer:
         if offered is None:
             socket.send(_refusal(http, 404, "no such stream: its URL was used, or is too old"))
         elif wanted == "websocket":
-            protocols = [TUNNELLED] if isinstance(offered, OfferedPorts) else COMMANDS
+            protocols = COMMANDS if isinstance(offered, OfferedCommand) else (TUNNELLED,)
             messages = WebSocketLink(socket, list(asked.headers), path, protocols)
-            await _serve_stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
+            await _serve_stream(offered, messages)
             return messages
         elif wanted == SPDY.lower():
             known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
-            protocol = (
-                PORTS
-                if isinstance(offered, OfferedPorts)
-                else next((command for command in COMMANDS if command in known), "")
-            )
+            protocol = next((each for each in COMMANDS if each in known), "")
+            protocol = protocol if isinstance(offered, OfferedCommand) else PORTS
             if not protocol:
                 socket.send(_refusal(http, 403, f"no protocol of streams in common; known are {', '.join(COMMANDS)}"))
                 return socket
             headers = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
             socket.send(http.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
-            await _serve_stream(offered, socket, None)
+            await _serve_stream(offered, socket)
         else:
             socket.send(_refusal(http, 400, f"a stream needs an upgrade to {SPDY} or WebSocket"))
         return socket
@@ -181,13 +194,12 @@ def _refusal(http: h11.Connection, code: int, why: str) -> bytes:
     return b"".join(http.send(each) or b"" for each in sent)
 
 
-async def _serve_stream(
-    offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None
-) -> None:
-    if isinstance(offered, OfferedPorts):
-        await ForwardedPorts(link, offered.connect).serve()
+async def _serve_stream(offered: OfferedCommand | Connect, link: Link) -> None:
+    if not isinstance(offered, OfferedCommand):
+        await ForwardedPorts(link, offered).serve()
         return
-    channels = make(link) if make else SpdyChannels(link, offered.channels)
+    over_websocket = isinstance(link, WebSocketLink)
+    channels: Channels = MessageChannels(link) if over_websocket else SpdyChannels(link, offered.channels)
     tasks = Tasks()
     reading = tasks.start(channels.read())
     try:
@@ -248,11 +260,10 @@ async def run_in(
     Raise :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, or
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
-    found = containers.find(identity, "exec")
-    if found.world.workload is None or found.shows != RUNNING:
-        containers.use("exec", identity)
+    if (found := _running(containers, "exec", identity)) is None:
         return 0
-    return await found.world.workload.execute(replace(found.command, words=words), write, given)
+    container, workload = found
+    return await workload.execute(replace(container.command, words=words), write, given)
 
 
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
@@ -261,13 +272,11 @@ async def attach(containers: NodeContainers, identity: str, write: Write, given:
     The end of the client's input reaches the process only if the container was created with ``stdin_once``. Raise the
     same errors as :func:`run_in`.
     """
-    found = containers.find(identity, "attach")
-    workload = found.world.workload
-    if workload is None or found.shows != RUNNING:
-        containers.use("attach", identity)
+    if (found := _running(containers, "attach", identity)) is None:
         return 0
+    container, workload = found
     workload.readers.add(write)
-    feeding = asyncio.create_task(_feed(workload, given, ends=found.config.stdin_once))
+    feeding = asyncio.create_task(_feed(workload, given, ends=container.config.stdin_once))
     try:
         await workload.ended()
     finally:
@@ -276,36 +285,19 @@ async def attach(containers: NodeContainers, identity: str, write: Write, given:
     return 0
 
 
+def _running(containers: NodeContainers, use: str, identity: str) -> tuple[NodeContainer, Workload] | None:
+    found = containers.find(identity, use)
+    if found.world.workload is None or found.shows != RUNNING:
+        containers.use(use, identity)
+        return None
+    return found, found.world.workload
+
+
 async def _feed(workload: Workload, given: asyncio.StreamReader | None, *, ends: bool) -> None:
     while given and (data := await given.read(BUFFER)):
         workload.feed(data)
     if given and ends:
         workload.feed(b"")
-
-
-class NodeStreams(StreamServer):
-    def __init__(self, node: ServedNode) -> None:
-        super().__init__()
-        self._node = node
-
-    async def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
-        kind, run = "attach", partial(attach, self._node.containers, container)
-        if isinstance(request, cri.ExecRequest):
-            kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
-        offered = OfferedCommand(
-            run=run, input=request.stdin, output=request.stdout, errors=request.stderr, terminal=request.tty
-        )
-        return await self.offer(kind, offered)
-
-    async def ports(self) -> str:
-        """Offer a stream for port forwarding, and return its URL.
-
-        If the node runs real processes, the stream leads to ports of this machine. Otherwise, connections are
-        refused.
-        """
-        return await self.offer(
-            "portforward", OfferedPorts(connect=connected if self._node.processes else _refuse_connection)
-        )
 
 
 async def _refuse_connection(_port: int, _given: asyncio.StreamReader, _send: Callable[[bytes], None]) -> None:
