@@ -70,20 +70,14 @@ def _planning_machine(request: PlanRequest) -> Machine | None:
 
 def _check_relayed(request: PlanRequest) -> None:
     name = request.model
-    if name != NODE and name not in RELAYED:
-        raise ValueError(
-            f"--nri can be used only with {NODE}, {', '.join(RELAYED)}; leave out --nri, or name one of these models"
-        )
+    if name not in {NODE, *RELAYED}:
+        models = ", ".join((NODE, *RELAYED))
+        raise ValueError(f"--nri can be used only with {models}; leave out --nri, or name one of these models")
     if request.parts and {**ONE_POD, **request.parts} != ONE_POD:
         raise ValueError("a runtime can be tested only with --parts pod=1,container=1")
+    groups: list[Mapping[str, Bounded]] = [load_any(name).profiles]
     if name == NODE:
-        system = load_system(name)
-        groups: list[Mapping[str, Bounded]] = [
-            system.profiles,
-            *(part.machine.profiles for part in system.parts.values()),
-        ]
-    else:
-        groups = [load_any(name).profiles]
+        groups += [part.machine.profiles for part in load_system(name).parts.values()]
     if wrong := unknown_profile(request.profile, groups):
         raise ValueError(f"--profile '{wrong[0]}': {wrong[1]}")
 
