@@ -1,7 +1,6 @@
 """The runtime side of NRI, which accepts and synchronises plugins and relays events to their subscribers.
 
-The caller provides an :class:`NriDomain` that lists the pods and containers, and applies the updates that plugins
-request. The plugins' answers are not merged or checked for conflicts.
+The plugins' answers are not merged or checked for conflicts.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
-        self.why = ""
-        self._runtime = runtime
+        self.why, self._runtime = "", runtime
         self._registered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._old: set[str] = set()
         methods = {
@@ -178,8 +176,8 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 class NriRuntime:
     """A runtime called *name*, to which plugins connect. It relays each event to them in the order of ``plugins``.
 
-    Plugins are synchronised within the context manager that *joining* returns. If *state_changes* is true, the
-    runtime behaves as before NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
+    Plugins are synchronised within the context of *joining*. If *state_changes* is true, the runtime behaves as before
+    NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
     """
 
     def __init__(
@@ -193,9 +191,7 @@ class NriRuntime:
         state_changes: bool = False,
         joining: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
-        self.domain = domain
-        self.name, self.version = name, version
-        self.state_changes = state_changes
+        self.domain, self.name, self.version, self.state_changes = domain, name, version, state_changes
         self.terms = Terms(config=Config(plugin_registration_timeout=registration, plugin_request_timeout=request))
         self._joining = joining
         self.plugin_list = Plugins[RelayedEvent, PluginChanges, PluginSession]()
@@ -210,9 +206,7 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        return tuple(
-            PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
-        )
+        return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
 
     async def listen(self, path: str) -> Acceptor:
         return accept_streams(bound(path), self.accept)
@@ -258,10 +252,7 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait up to *seconds* until *plugins* plugins are connected, and return whether they are.
-
-        Stop waiting if a registered plugin disconnects.
-        """
+        """Wait up to *seconds* until *plugins* plugins are connected, or one has left, and return whether they are."""
         before = len(self._lost)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
