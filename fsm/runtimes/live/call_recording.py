@@ -2,10 +2,9 @@
 
 A call is written as one line when it has ended. A successful ContainerStatus call has a second line with the status.
 
-If a call passed through a proxy, the line shows the request that reached the runtime and the runtime's answer. If the
-client received something else, ``injected`` describes it. A call that never reached the runtime has the ``op``
-``fault``, and a connection that failed or was lost has the ``op`` ``connect``. These two do not count as calls in a
-lifecycle.
+If a call passed through a proxy, the line shows the request that reached the runtime and the runtime's answer, and
+``injected`` describes what the client received instead. A call that never reached the runtime has the ``op``
+``fault``, and a connection that failed or was lost has the ``op`` ``connect``. Neither counts as a call.
 """
 
 from __future__ import annotations
@@ -152,10 +151,9 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
 
 
 class CallRecording:
-    """Appends calls to the file at *path*, which is compressed if its name ends in ``.gz``.
+    """Writes calls to the file at *path*, each immediately. It is compressed if its name ends in ``.gz``.
 
-    Each call is written immediately, so that at most the last one is lost if the process is killed. Threads may share
-    a recording.
+    Threads may share a recording.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -187,10 +185,9 @@ class CallRecording:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines for *call* in the recording.
+    """Return the lines for *call* in the recording: none if it is not a CRI call, or a stream of anything but events.
 
-    There are none if it is not a CRI call, or if it is a stream other than the event stream. Raise ``DecodeError`` if
-    the messages of the call are not CRI messages.
+    Raise ``DecodeError`` if the messages of the call are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:

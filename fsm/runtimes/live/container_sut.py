@@ -1,8 +1,7 @@
 """Test one container or pod of a real runtime, making all calls through CRI.
 
-The container's process reads its exit code from a pipe and then exits. The pipe is in a directory that the test
-shares with the container. To make a start fail, the test moves this directory away. The process ignores SIGTERM, so
-that a stop with a grace period times out.
+The container's process reads its exit code from a pipe in a directory that the test shares with the container. To
+make a start fail, the test moves this directory away. The process ignores SIGTERM, so that a stop may time out.
 """
 
 import errno

@@ -1,7 +1,6 @@
-"""Base classes for testing a container or pod of a real runtime, which may be killed during a call.
+"""Base classes for testing a container or pod of a real runtime through CRI.
 
-All calls go through CRI. A crash point is a time after the beginning of the call. The points of
-:class:`~fsm.sut.Crashing` are a fixed time step apart.
+The runtime may be killed during a call. The crash points of :class:`~fsm.sut.Crashing` are a fixed time apart.
 """
 
 import secrets
@@ -155,10 +154,7 @@ class KilledSUT(EntitySUT):
     """An entity whose runtime is killed and restarted during a call."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, kill the runtime at the time given by *point*, and restart it.
-
-        If the call completes before the kill, return False without restarting the runtime.
-        """
+        """Perform *event*, and kill and restart the runtime at *point*. Return False if the call ended before that."""
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")
         call = Thread(target=self._try_event, args=(event,), daemon=True)

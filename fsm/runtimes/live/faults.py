@@ -2,8 +2,7 @@
 
 A fault delays, drops or replaces frames. Header blocks from the client are forwarded unchanged and in order, because
 the runtime could not decode them otherwise. Frames from the runtime get new header blocks, so that any of them can be
-dropped. The proxy acknowledges dropped data to its sender. Otherwise, flow control would bring the connection to a
-halt.
+dropped. The proxy acknowledges dropped data to its sender, because flow control would halt the connection otherwise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """An NRI plugin that records the events that it receives and requests no changes.
 
-Lines are written by a separate thread, so that the plugin never waits for a disk. If writing falls too far behind,
-the plugin disconnects until everything is written, and is then synchronised again. The new connection in the
-recording shows that lines may be missing before it.
+A separate thread writes the lines. If it falls too far behind, the plugin disconnects until everything is written.
+The new connection in the recording shows that lines may be missing before it.
 """
 
 from __future__ import annotations
@@ -109,8 +108,7 @@ async def record(
     """Record the events of the runtime at the socket *address* until *ended* is set.
 
     If the runtime restarts, the plugin connects again. *told* is called with messages for the user. Raise
-    :class:`OSError` if the first attempt to connect fails or if writing fails. Raise
-    :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
+    :class:`OSError` if the first attempt to connect or writing fails, or :class:`NriError` if the runtime refuses.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer.put, full.set)
@@ -191,10 +189,7 @@ class ToldPlugin(NriRecorder):
         self.lost = ""
 
     def join(self) -> None:
-        """Connect or reconnect the plugin, and return once the runtime relays events to it.
-
-        Raise :class:`BrokenError` if the runtime does not accept the plugin.
-        """
+        """Return once the runtime relays events to the plugin, or raise :class:`BrokenError`."""
         self.leave()
         self._synchronized.clear()
         self._plugin = NriPlugin("fsm-test", "99", self)

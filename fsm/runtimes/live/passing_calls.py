@@ -36,10 +36,8 @@ class PassedCall:
 
     ``method`` is the full path of the method. ``request`` or ``reply`` is ``None`` if the message did not arrive or
     was not kept. ``start`` and ``end`` are in nanoseconds since the epoch. If a fault was injected, ``injected`` is its
-    name or the error code that the client received. ``reached`` is false if the call never reached the runtime.
-
-    Each message of an event stream is also reported as such an object, with an empty ``code``. Its ``start`` is the
-    beginning of the stream, and its ``end`` is the time of arrival.
+    name or the error code that the client received. ``reached`` is false if the call never reached the runtime. An
+    event is also such an object, from the start of its stream to its arrival, with an empty ``code``.
     """
 
     method: str

@@ -74,10 +74,7 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the *updates* that are invalid, and describe the first of them in ``wrong``.
-
-        Only an existing container can be updated, and *creating* does not exist yet.
-        """
+        """Return the invalid *updates*, and describe the first in ``wrong``. *creating* cannot be updated yet."""
         failed = []
         for update in updates:
             identity = update.container_id
@@ -133,9 +130,9 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """A user's checker for the answers on one connection, which the factory of :option:`--answers` creates.
+    """A user's checker for the answers on one connection.
 
-    The factory receives the pods and containers with which the plugin was synchronised.
+    The factory of :option:`--answers` creates it from the pods and containers that the plugin was synchronised with.
     """
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
@@ -317,10 +314,7 @@ class PluginHost:
 
 
 class _Launched(Process):
-    """A plugin started as a command, with its connection as file descriptor 3.
-
-    A thread drains the plugin's output, so that the plugin never blocks on writing.
-    """
+    """A plugin started as a command, with its connection as file descriptor 3. A thread drains its output."""
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]

@@ -74,7 +74,7 @@ class _Side(asyncio.Protocol):
 class Relay:
     """Forwards data between a client of *proxy* and the runtime, on a separate connection.
 
-    Data that cannot be decoded is still forwarded. If there are fault *rules*, however, both connections are closed.
+    Data that cannot be decoded is still forwarded, unless there are fault *rules*: then both connections are closed.
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:

@@ -42,8 +42,7 @@ _SUTS: Final[Mapping[tuple[str, bool], type[EntitySUT]]] = {
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
     """Return a function that creates the SUT for *asked*, in the runtime at the address ``asked.rest``.
 
-    *seen* is called with the answer to each call. Raise :class:`InputError` if a CRI client cannot make the calls of
-    the machine.
+    *seen* is called with each answer. Raise :class:`InputError` if a CRI client cannot make the machine's calls.
     """
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:

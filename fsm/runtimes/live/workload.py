@@ -1,7 +1,6 @@
 """Build images for containers under test from a static binary, and import them into containerd.
 
-Nothing is downloaded, and the same binary yields the same image on every machine. The caller decides what a container
-runs.
+Nothing is downloaded, and the same binary yields the same image on every machine.
 """
 
 import hashlib
@@ -22,9 +21,9 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""Name of the image that containerd uses for keeping a pod alive, if it is configured to do so.
+"""Name of the image that keeps a pod alive, if containerd is configured so with the option ``sandbox_image``.
 
-The option is ``sandbox_image`` before containerd 2.0, and ``pinned_images.sandbox`` from 2.0 on.
+From containerd 2.0 on, the option is ``pinned_images.sandbox``.
 """
 
 BINARY: Final = Path("/bin/busybox")
@@ -45,8 +44,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
     """Return an OCI archive with one image for each of *names*.
 
     Each image contains *binary* as ``/bin/busybox``, with links for its commands, and sleeps by default. The images
-    have different ids, so that each can be removed separately. Raise :class:`InputError` if *binary* cannot be read,
-    is not a static 64-bit ELF file, or is for an unknown architecture.
+    have different ids, so that each can be removed separately. Raise :class:`InputError` for an unsuitable *binary*.
     """
     try:
         data = binary.read_bytes()

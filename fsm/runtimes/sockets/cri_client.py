@@ -52,8 +52,7 @@ TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 class CallAnswer:
     """The result of a call of the method *op*.
 
-    ``code`` is the gRPC code in capitals, and is ``OK`` if there is a ``message``. ``start`` and ``end`` are in
-    nanoseconds since the epoch.
+    ``code`` is the gRPC code in capitals, ``OK`` with a ``message``. Times are in nanoseconds since the epoch.
     """
 
     op: str
@@ -172,7 +171,7 @@ class EventStream:
 def connected(
     address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
 ) -> tuple[CriClient, VersionResponse]:
-    """Connect to the runtime at *address*, and return the client and the answer to Version.
+    """Return a client of the runtime at *address*, and the answer to Version.
 
     Raise :class:`InputError` if nothing listens there, or if the listener does not support CRI v1.
     """

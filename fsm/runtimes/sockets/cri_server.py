@@ -1,7 +1,6 @@
 """A CRI server on a Unix socket that answers calls with the reference node.
 
-Errors have the codes that the models prescribe and the messages of containerd. Methods that the node does not support
-are answered with ``UNIMPLEMENTED``.
+Errors have the codes of the models and the messages of containerd. Unsupported methods are ``UNIMPLEMENTED``.
 """
 
 # ruff: noqa: N802  (methods have the same names as in CRI, as in every gRPC servicer)
@@ -308,8 +307,7 @@ def _expand_id(given: str, known: Mapping[str, object]) -> str:
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
     """Serve *node* at the socket *address* while the context lasts. At the end, stop everything on the node.
 
-    Only the current user may use the socket. Raise :class:`InputError` if the socket cannot be created (see
-    :func:`~fsm.runtimes.sockets.unix_sockets.listening`).
+    See :func:`~fsm.runtimes.sockets.unix_sockets.listening` for who may use the socket, and for errors.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

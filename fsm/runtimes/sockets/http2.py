@@ -1,7 +1,4 @@
-"""Parse the parts of HTTP/2 frames, header blocks and gRPC messages that a proxy needs.
-
-HTTP/2 libraries implement endpoints, whereas a proxy only reads what two endpoints exchange.
-"""
+"""Parse what a proxy needs of HTTP/2 frames, header blocks and gRPC messages. Libraries implement only endpoints."""
 
 import struct
 import zlib
@@ -136,9 +133,9 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Add *part*. If it completes a header block, return the headers and whether they end the stream.
+        """Add *part*. If it completes a block, return the headers and whether they end the stream, else ``None``.
 
-        Return ``None`` if the block is incomplete. Raise :class:`UnreadableError` if it cannot be decoded.
+        Raise :class:`UnreadableError` if the block cannot be decoded.
         """
         if part.kind == HEADERS:
             self._block, self._ends = b"", part.ends()

@@ -122,10 +122,7 @@ class NriError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin. ``name`` is the name of its RPC.
-
-    ``sent`` is the name as the plugin received it, which is an enum name if the event came as StateChange.
-    """
+    """An event relayed to a plugin. ``sent`` is an enum name if it came as StateChange, and else the ``name``."""
 
     name: str
     pod: PodSandbox
@@ -152,10 +149,7 @@ def mask(events: Collection[str]) -> int:
 
 
 class NriLink:
-    """A connection between a runtime and a plugin.
-
-    This side provides the service *served* and calls the service of the other side.
-    """
+    """A connection between a runtime and a plugin. This side serves *served* and calls the other side's service."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, served: str, methods: Mapping[str, Handler]

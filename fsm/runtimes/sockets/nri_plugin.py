@@ -1,7 +1,4 @@
-"""The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events.
-
-:class:`NriPlugin` handles the protocol, and passes requests to an :class:`NriHandlers` object.
-"""
+"""The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events."""
 
 from __future__ import annotations
 
@@ -52,8 +49,7 @@ class NriHandlers(Protocol):
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its Configure *request*.
 
-    A runtime that reports its NRI version supports pod updates. Other runtimes may not support them, and they refuse
-    plugins that subscribe to unknown events.
+    A runtime that does not report its NRI version may not know pod updates, and refuses plugins that subscribe to them.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -86,9 +82,8 @@ class NriPlugin:
     ) -> None:
         """Connect to the runtime at the socket *address*, and reconnect after each disconnection until :meth:`leave`.
 
-        *lost* is called after each disconnection, with the error, or with ``None`` if the runtime simply closed the
-        connection. Raise :class:`NriError` if the runtime refuses the plugin. Raise :class:`OSError` if the first
-        attempt to connect fails, unless *patient* is true.
+        *lost* is called after each disconnection, with the error or ``None``. Raise :class:`NriError` if the runtime
+        refuses the plugin, or :class:`OSError` if the first attempt to connect fails, unless *patient* is true.
         """
         path = unix_sockets.path(address)
         wait, most = AGAIN

@@ -170,10 +170,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted_fields(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield the fields that *adjustment* sets, with their values. No two plugins may set the same field.
-
-    The value of the field ``args`` is *plugin*, and not the arguments.
-    """
+    """Yield the fields that *adjustment* sets, with their values. That of ``args`` is *plugin*."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

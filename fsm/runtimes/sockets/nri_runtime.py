@@ -1,7 +1,4 @@
-"""The runtime side of NRI, which accepts and synchronises plugins and relays events to their subscribers.
-
-The plugins' answers are not merged or checked for conflicts.
-"""
+"""The runtime side of NRI, which accepts and synchronises plugins and relays events to them, but merges no answers."""
 
 from __future__ import annotations
 

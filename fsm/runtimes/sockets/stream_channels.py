@@ -100,10 +100,7 @@ INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
 """The channels in the order of their numbers in WebSocket messages. Channel 4 is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""A function that connects a stream to a port, or raises :class:`OSError`.
-
-Its arguments are the number of the port, a reader for the data to send, and a callback for the data received.
-"""
+"""Connects a stream to the port of a number, with data to send and a callback for data, or raises :class:`OSError`."""
 CLOSES: Final = 255  # first byte of a message that closes a channel. The second byte is the number of the channel.
 
 

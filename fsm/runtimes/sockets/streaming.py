@@ -1,7 +1,6 @@
-"""Serve the streams of Exec, Attach and PortForward.
+"""Serve the streams of Exec, Attach and PortForward, by HTTP upgraded to SPDY or WebSocket on the loopback interface.
 
-Clients connect by HTTP on the loopback interface and upgrade the connection to SPDY or WebSocket. The URL of a stream
-cannot be guessed, and works only once.
+The URL of a stream cannot be guessed, and works only once.
 """
 
 import asyncio
@@ -53,10 +52,7 @@ PATIENCE: Final = 30.0  # number of seconds that a client has for sending its re
 VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""A function that runs a command or attaches to it, and returns its exit code.
-
-Its arguments are a callback for the output and a reader for the input.
-"""
+"""Runs a command or attaches to it, with a callback for the output and its input, and returns its exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +72,7 @@ class OfferedCommand:
 
 
 class NodeStreams:
-    """Serves streams on *node* that have been offered to clients. It starts listening with the first offer.
-
-    A stream is that of a command, or leads to a port.
-    """
+    """Serves streams on *node* that have been offered to clients. It starts listening with the first offer."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
@@ -98,11 +91,7 @@ class NodeStreams:
         return self._offer(kind, offered)
 
     def ports(self) -> str:
-        """Offer a stream for port forwarding, and return its URL.
-
-        If the node runs real processes, the stream leads to ports of this machine. Otherwise, connections are
-        refused.
-        """
+        """Offer a stream to the ports of this machine, if the node runs real processes. Return its URL."""
         return self._offer("portforward", connected if self._node.processes else _refuse_connection)
 
     def _offer(self, kind: str, offered: OfferedCommand | Connect) -> str:

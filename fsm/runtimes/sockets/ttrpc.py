@@ -1,10 +1,8 @@
 """Both sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes them.
 
-A message has a ten-byte big-endian header (length, stream, kind and flags), followed by the data.
-
-Each side is created with a function for sending bytes. The caller passes the bytes that arrive to ``received``.
-Neither side trusts its peer: the memory for the peer's data is limited, and invalid data either raises
-:class:`ProtocolError` or is answered with an error.
+A message has a ten-byte big-endian header (length, stream, kind and flags), followed by the data. The caller passes
+the bytes that arrive to ``received``. Neither side trusts its peer: the memory for the peer's data is limited, and
+invalid data either raises :class:`ProtocolError` or is answered with an error.
 """
 
 from __future__ import annotations
@@ -132,10 +130,9 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls with the handlers in *services*, a mapping from service names to handlers by method name.
+    """Answers calls with the handlers in *services*, by service name and method name.
 
-    Calls start in the order in which they arrive, but may end in any order. ``held`` is the total size in bytes of
-    the requests in progress.
+    Calls start in the order of arrival. ``held`` is the total size in bytes of the requests in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -218,10 +215,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process received bytes. Ignore late responses.
-
-        Raise :class:`ProtocolError` if a message is not a response.
-        """
+        """Process received bytes. Ignore late responses. Raise :class:`ProtocolError` for other messages."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")

@@ -21,8 +21,7 @@ CODE: Final = "FSM603"
 
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
-_PATIENCE: Final = 5.0
-"""Number of seconds to wait for a socket to accept a connection. After that, its queue counts as full."""
+_PATIENCE: Final = 5.0  # number of seconds for a socket to accept a connection, after which its queue counts as full
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -45,10 +44,9 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """gRPC options for channels to Unix sockets.
 
-Proxies from the environment are ignored, since they are for networks. The authority is set because gRPC otherwise
-sends the path of the socket, which Go servers refuse. Every channel has its own connection, and reconnects soon after
-the runtime has restarted. The minimum time between attempts to connect is not changed, because a runtime that is
-starting could not keep a shorter limit.
+Proxies from the environment are for networks. The default authority would be the path of the socket, which Go servers
+refuse. Every channel has its own connection, and reconnects soon after the runtime has restarted. A runtime that is
+starting could not keep a shorter limit than the default for an attempt to connect.
 """
 
 
@@ -94,10 +92,7 @@ def target(address: str) -> str:
 
 
 def reached(address: str) -> str:
-    """Return the path of the socket at *address*, after checking that a process listens on it.
-
-    Raise :class:`InputError` if there is no socket, this user may not use it, or no process listens on it.
-    """
+    """Return the path of the socket at *address*. Raise :class:`InputError` if this user cannot connect to it."""
     found = path(address)
     try:
         if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (keeps a path that is not UTF-8)
@@ -159,8 +154,8 @@ def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
 def bound(name: str) -> socket.socket:
     """Create a socket at the path *name* that only this user may use.
 
-    An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``.
-    Raise :class:`FileExistsError` if the path is not a socket.
+    An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``,
+    or :class:`FileExistsError` if the path is not a socket.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
