@@ -36,8 +36,7 @@ async def decoded(pieces: list[bytes]) -> dict[int, bytes]:
 
         return take
 
-    for number in got:
-        far.open(number, taker(number))
+    far.takers = {number: taker(number) for number in got}
     running = asyncio.create_task(far.run())
     for piece in pieces:
         writer.write(piece)
@@ -125,7 +124,7 @@ async def test_a_long_frame_takes_no_memory() -> None:
     async def take(data: bytes) -> None:
         sizes.append(len(data))
 
-    far.open(1, take)
+    far.takers = {1: take}
     running = asyncio.create_task(far.run())
     chunk = bytes(65_536)
     tracemalloc.start()
@@ -161,11 +160,9 @@ async def test_connections_over_one_stream_do_not_mix() -> None:
     async def two(data: bytes) -> None:
         got[2] += data
 
-    far.open(1, one)
-    far.open(2, two)
-    sends = [near.open(number, one) for number in (1, 2, 3)]
+    far.takers = {1: one, 2: two}
     running = asyncio.create_task(far.run())
-    await asyncio.gather(*(send(bytes([65 + number]) * 100_000) for number, send in enumerate(sends)))
+    await asyncio.gather(*(near.send(number, bytes([64 + number]) * 100_000) for number in (1, 2, 3)))
     await near.close()
     await running
     await far.close()
@@ -186,12 +183,7 @@ async def test_an_end_within_a_frame_is_an_error() -> None:
 
 async def test_nobody_sends_on_what_is_closed() -> None:
     (_, writer), near = await ends()
-
-    async def nothing(data: bytes) -> None:
-        raise AssertionError(data)
-
-    send = near.open(1, nothing)
     await near.close()
     with pytest.raises(ConnectionError):
-        await send(b"late")
+        await near.send(1, b"late")
     writer.close()

@@ -58,7 +58,7 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    rules: list[_Rule] = field(default_factory=list)
+    rules: list[_Rule]
 
     def concern(self, method: str) -> bool:
         return any(rule.concerns(method) for rule in self.rules)
@@ -113,7 +113,7 @@ class _Held:
     decided: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class StreamFaults:
     """Applies fault rules to the calls on one connection."""
 
@@ -199,10 +199,9 @@ class StreamFaults:
         own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
         kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
-        first = (
-            [] if before or number in self._begun else [(b":status", b"200"), (b"content-type", b"application/grpc")]
-        )
-        self.to_client(self._headers.frames(number, [*first, *kept, *own], ends=True))
+        if not before and number not in self._begun:
+            kept = [(b":status", b"200"), (b"content-type", b"application/grpc")]
+        self.to_client(self._headers.frames(number, [*kept, *own], ends=True))
         self._closed.add(number)
         self._fates.pop(number, None)
 

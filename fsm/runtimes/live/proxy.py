@@ -84,19 +84,12 @@ class Relay:
         self.server = _Side(self._from_server, self._server_gone)
         self.client.other, self.server.other = self.server, self.client
         self._asking, self._answering = FrameSplitter(PREFACE), FrameSplitter()
-        self._faults = (
-            StreamFaults(
-                calls=self.calls,
-                rules=rules,
-                loop=asyncio.get_running_loop(),
-                to_client=self.client.write,
-                to_server=self.server.write,
-            )
-            if rules
-            else None
-        )
-        self._reads, self._over = True, False
-        self._leaving, self._left = False, False
+        self._faults: StreamFaults | None = None
+        if rules:
+            loop, to_client, to_server = asyncio.get_running_loop(), self.client.write, self.server.write
+            self._faults = StreamFaults(self.calls, rules, loop, to_client, to_server)
+        self._reads = True
+        self._over = self._leaving = self._left = False
 
     async def connect(self, path: str) -> None:
         await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
@@ -186,13 +179,11 @@ class Proxy:
         listener: socket.socket,
         path: str,
         *,
-        ended: Callable[[PassedCall], None] = lambda _: None,
-        rules: FaultRules | None = None,
-        say: Callable[[str], None] = lambda _: None,
+        ended: Callable[[PassedCall], None],
+        rules: FaultRules | None,
+        say: Callable[[str], None],
     ) -> None:
-        self.calls = 0
-        self.unread = 0
-        self.ending = False
+        self.calls = self.unread = 0
         self.injected: Counter[str] = Counter()
         self._listener, self._path = listener, path
         self._report, self._rules, self._say = ended, rules, say
@@ -207,7 +198,6 @@ class Proxy:
             await stop.wait()
         finally:
             acceptor.close()
-            self.ending = True
         for _ in range(round(grace / _TICK)):
             for relay in tuple(self._relays):
                 relay.leave()

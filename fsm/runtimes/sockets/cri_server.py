@@ -50,20 +50,15 @@ class CriServer:
     def handlers(self) -> list[grpc.GenericRpcHandler]:
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS.values():
-            answer = getattr(self, method.name, None)
-            if answer is None:
+            if (answer := getattr(self, method.name, None)) is None:
                 continue
-            handlers = services.setdefault(method.path.split("/")[1], {})
+            serialize, handlers = method.response.SerializeToString, services.setdefault(method.path.split("/")[1], {})
             if method.streams:
-                handlers[method.name] = grpc.unary_stream_rpc_method_handler(
-                    answer,
-                    request_deserializer=method.request.FromString,
-                    response_serializer=method.response.SerializeToString,
-                )
+                handler = grpc.unary_stream_rpc_method_handler(answer, method.request.FromString, serialize)
             else:
-                handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-                    _make_handler(method, answer), response_serializer=method.response.SerializeToString
-                )
+                answered = _make_handler(method, answer)
+                handler = grpc.unary_unary_rpc_method_handler(answered, response_serializer=serialize)
+            handlers[method.name] = handler
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
     async def close(self) -> None:
@@ -235,12 +230,12 @@ class CriServer:
             wanted["pod_sandbox_id"] = _expand_id(wanted["pod_sandbox_id"], self.node.pods())
         if "state" in wanted:
             wanted["state"] = wanted["state"].state
-        labels = wanted.pop("label_selector", {})
+        labels = dict(wanted.pop("label_selector", {}))
         return [
             entry
             for entry in entries
             if all(getattr(entry, name) == value for name, value in wanted.items())
-            and node_messages.selected(entry.labels, labels)
+            and labels.items() <= dict(entry.labels).items()
         ]
 
     def _selected_containers(self, containers: Iterable[NodeContainer], asked: Message) -> list[NodeContainer]:

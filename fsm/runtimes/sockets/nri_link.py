@@ -6,6 +6,7 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
@@ -45,29 +46,20 @@ def frames(connection: int, data: bytes) -> bytes:
 
 
 class Multiplexer:
-    """Carries several connections over one byte stream. Call :meth:`open` for each of them before :meth:`run`."""
+    """Carries several connections over one byte stream. ``takers`` has a callback for what arrives on each of them."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._opened: dict[int, Taker] = {}
+        self._reader, self._writer = reader, writer
+        self.takers: dict[int, Taker] = {}
         self._turn = asyncio.Lock()
 
-    def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Open *connection*, passing incoming bytes to *received*, and return a function that sends bytes on it.
-
-        That function waits if the peer does not read, and raises :class:`ConnectionError` if it has disconnected.
-        """
-        self._opened[connection] = received
-
-        async def send(data: bytes) -> None:
-            async with self._turn:  # do not mix the frames of different messages
-                if self._writer.is_closing():
-                    raise ConnectionResetError("the connection is closed")
-                self._writer.write(frames(connection, data))
-                await self._writer.drain()
-
-        return send
+    async def send(self, connection: int, data: bytes) -> None:
+        """Send *data*, waiting until the peer reads. Raise :class:`ConnectionError` if it has disconnected."""
+        async with self._turn:  # do not mix the frames of different messages
+            if self._writer.is_closing():
+                raise ConnectionResetError("the connection is closed")
+            self._writer.write(frames(connection, data))
+            await self._writer.drain()
 
     async def run(self) -> None:
         """Read until the peer closes the stream. Raise :class:`FrameError` if a frame is invalid or cut short."""
@@ -82,8 +74,8 @@ class Multiplexer:
                 while left:
                     piece = await self._reader.readexactly(min(left, _CHUNK))
                     left -= len(piece)
-                    if received := self._opened.get(connection):
-                        await received(piece)
+                    if take := self.takers.get(connection):
+                        await take(piece)
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             begun = left or (isinstance(error, asyncio.IncompleteReadError) and error.partial)
             if begun and not self._writer.is_closing():
@@ -148,20 +140,20 @@ def mask(events: Collection[str]) -> int:
     return sum(1 << (NUMBERS[event] - 1) for event in set(events))
 
 
-class NriLink:
+class NriLink(Multiplexer):
     """A connection between a runtime and a plugin. This side serves *served* and calls the other side's service."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, served: str, methods: Mapping[str, Handler]
     ) -> None:
-        self._mux = Multiplexer(reader, writer)
+        super().__init__(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # `open` needs a receiver, but the receiving object can be created only with the sender that `open` returns.
-        # Therefore, the receivers are lambdas.
-        send = self._mux.open(CONNECTIONS[served], lambda data: self._server.received(data))  # noqa: PLW0108
-        self._server = Server(send, {served: methods})
-        send = self._mux.open(CONNECTIONS[self._called], lambda data: self._client.received(data))  # noqa: PLW0108
-        self._client = Client(send)
+        self._server = Server(partial(self.send, CONNECTIONS[served]), {served: methods})
+        self._client = Client(partial(self.send, CONNECTIONS[self._called]))
+        self.takers = {
+            CONNECTIONS[served]: self._server.received,
+            CONNECTIONS[self._called]: self._client.received,
+        }
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
         return await self._client.call(self._called, method, request, answer, seconds)
@@ -169,7 +161,7 @@ class NriLink:
     async def run(self) -> None:
         """Answer requests until the other side disconnects. Raise :class:`NriError` if it violates the protocol."""
         try:
-            await self._mux.run()
+            await super().run()
         except (FrameError, ProtocolError) as error:
             raise NriError(f"sent data that is not NRI: {error}") from error
         finally:
@@ -183,4 +175,4 @@ class NriLink:
     async def close(self) -> None:
         self._client.close()
         await self._server.close()
-        await self._mux.close()
+        await super().close()
