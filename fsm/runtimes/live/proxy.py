@@ -24,21 +24,15 @@ _BUFFERED: Final = 4 << 20  # if more bytes wait for one side, fsm stops reading
 
 
 class _Side(asyncio.Protocol):
+    transport: asyncio.Transport
+    other: _Side
+
     def __init__(self, take: Callable[[bytes], None], over: Callable[[], None]) -> None:
         self._take, self._over = take, over
-        self.transport: asyncio.Transport | None = None
-        self.other: _Side | None = None
-        self._waiting: list[bytes] = []
-        self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        if self._refused:
-            self.transport.abort()
         self.transport.set_write_buffer_limits(high=_BUFFERED)
-        for data in self._waiting:
-            self.transport.write(data)
-        self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:
         self._take(data)
@@ -48,27 +42,13 @@ class _Side(asyncio.Protocol):
         self._over()
 
     def write(self, data: bytes) -> None:
-        if self.transport is None:
-            self._waiting.append(data)
-        else:
-            self.transport.write(data)
-
-    def close(self) -> None:
-        if self.transport is not None:
-            self.transport.close()
-
-    def abort(self) -> None:
-        self._refused = True
-        if self.transport is not None:
-            self.transport.abort()
+        self.transport.write(data)
 
     def pause_writing(self) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.pause_reading()
+        self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.resume_reading()
+        self.other.transport.resume_reading()
 
 
 class Relay:
@@ -91,10 +71,13 @@ class Relay:
         self._reads = True
         self._over = self._leaving = self._left = False
 
-    async def connect(self, path: str) -> None:
-        await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
-        if self._over:
-            self.server.close()
+    async def connect(self, path: str, client: socket.socket) -> None:
+        """Connect to the runtime at *path*, and then forward the data of *client* and of the runtime."""
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: self.server, path)
+        self.server.transport.pause_reading()
+        await loop.connect_accepted_socket(lambda: self.client, client)
+        self.server.transport.resume_reading()
 
     def _from_client(self, data: bytes) -> None:
         now = time.time_ns()
@@ -138,20 +121,20 @@ class Relay:
             self._left = True
             self.client.write(goaway_frame())
         if not self.calls.streams and not (self._faults and self._faults.busy()):
-            self.client.close()
-            self.server.close()
+            self.client.transport.close()
+            self.server.transport.close()
 
     def abort(self) -> None:
-        self.client.abort()
-        self.server.abort()
+        self.client.transport.abort()
+        self.server.transport.abort()
 
     def _client_gone(self) -> None:
         self._finish("CANCELED", "the client has closed the connection", by_runtime=self.calls.goes)
-        self.server.close()
+        self.server.transport.close()
 
     def _server_gone(self) -> None:
         self._finish("UNAVAILABLE", "the runtime has closed the connection", by_runtime=not self._leaving)
-        self.client.close()
+        self.client.transport.close()
 
     def _finish(self, code: str, detail: str, *, by_runtime: bool) -> None:
         if not self._over:
@@ -193,7 +176,7 @@ class Proxy:
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
         """Forward data until *stop* is set. After that, calls in progress have about *grace* seconds to end."""
-        acceptor = Acceptor(self._listener, self._accept_client, self._say)
+        acceptor = Acceptor(self._listener, lambda client: self._connecting.start(self._connect(client)), self._say)
         try:
             await stop.wait()
         finally:
@@ -213,20 +196,15 @@ class Proxy:
         for _ in range(_STEPS):
             await asyncio.sleep(0)
 
-    def _accept_client(self, client: socket.socket) -> None:
-        relay = Relay(self, self._rules)
-        self._relays.add(relay)
-        self._connecting.start(self._connect(relay, client))
-
-    async def _connect(self, relay: Relay, client: socket.socket) -> None:
-        start = time.time_ns()
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: relay.client, client)
+    async def _connect(self, client: socket.socket) -> None:
+        start, relay = time.time_ns(), Relay(self, self._rules)
         try:
-            await relay.connect(self._path)
+            await relay.connect(self._path, client)
         except OSError as error:
             self._report_unavailable(start, f"the runtime cannot be reached: {reason(error)}")
-            relay.abort()
+            client.close()
             return
+        self._relays.add(relay)
         if self._away:
             self._away = False
             self._say("the runtime can be reached again")
