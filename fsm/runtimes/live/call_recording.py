@@ -20,6 +20,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from fsm.runtimes.live.passing_calls import PassedCall, id_in, identity, known, of_events, of_lifecycle
+from fsm.runtimes.names import MAKES
 from fsm.runtimes.recordings.container_events import EVENT
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.runtimes.sockets.cri_pb2 import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
@@ -92,6 +93,7 @@ class Outbox(Generic[T]):
 
 
 _ENCODER: Final = msgspec.json.Encoder()
+_STATUS: Final = ("exit_code", "created_at", "started_at", "finished_at", "reason", "message")
 
 
 def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
@@ -106,16 +108,13 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
     asked: Any = answer.request
     op, found = answer.op, answer.message
     line: dict[str, int | str] = {"op": op}
-    match op:
-        case "RunPodSandbox":
-            line["id"] = found.pod_sandbox_id if found is not None else ""
-        case "CreateContainer":
-            line["id"] = found.container_id if found is not None else ""
-            line["pod"] = asked.pod_sandbox_id
-            line["command"] = " ".join((*asked.config.command, *asked.config.args))
-        case _:
-            if named_id := id_in(answer.request):
-                line["id"] = named_id
+    if op in MAKES:
+        line["id"] = id_in(found) if found is not None else ""
+    elif named_id := id_in(asked):
+        line["id"] = named_id
+    if op == "CreateContainer":
+        line["pod"] = asked.pod_sandbox_id
+        line["command"] = " ".join((*asked.config.command, *asked.config.args))
     if op == "Version" and found is not None:
         line["version"] = found.runtime_version
     line |= {"start": answer.start, "end": answer.end, "code": answer.code, "detail": answer.detail}
@@ -129,12 +128,7 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
             "id": status.id,
             "start": answer.end,
             "state": named(ContainerState, status.state),
-            "exit_code": status.exit_code,
-            "created_at": status.created_at,
-            "started_at": status.started_at,
-            "finished_at": status.finished_at,
-            "reason": status.reason,
-            "message": status.message,
+            **{name: getattr(status, name) for name in _STATUS},
         }
 
 

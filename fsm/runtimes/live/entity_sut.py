@@ -138,8 +138,8 @@ class EntitySUT(ABC):
         answer = self._status()
         return answer.code == "OK" and bool(answer.message.status.state == state)
 
-    def _status(self, **fields: object) -> CallAnswer:
-        return self._session.answered(self._ask(f"{self.kind}Status", **fields))
+    def _status(self, *, verbose: bool = False) -> CallAnswer:
+        return self._session.answered(self._ask(f"{self.kind}Status", verbose=verbose))
 
     def _ask(self, op: str, identity: str = "", *, seconds: float | None = None, **fields: object) -> CallAnswer:
         request = METHODS[op].request(**{self.key: identity or self._id}, **fields)

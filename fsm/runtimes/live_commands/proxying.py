@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
@@ -103,13 +102,8 @@ def command(
         raise refused(listen, sockets.CODE, "this is the socket of the runtime itself", hint)
     faults = _live_module("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-
-        def bind() -> None:
-            listener.bind(own)
-            listener.listen()
-
-        stack.enter_context(sockets.listening(listen, bind))
+        listener = stack.enter_context(sockets.listening(listen))
+        listener.listen()
         stack.enter_context(sockets.peers_may_leave())
         judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
         recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None

@@ -1,10 +1,8 @@
 """Relay the events of the served reference node to NRI plugins, and apply the changes that they request."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from fsm.runtimes.reference.driven import CallError
@@ -16,7 +14,7 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.nri_runtime import NriRuntime
-from fsm.runtimes.sockets.unix_sockets import path, unusable
+from fsm.runtimes.sockets.unix_sockets import accept_streams, listening
 
 NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_shares": ("cpu", "shares"),
@@ -100,17 +98,13 @@ class NodePlugins:
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
     plugins.node = node
-    at = path(address)
-    try:
-        server = await plugins.runtime.listen(at)
-    except OSError as error:
-        raise unusable(address, error) from error
-    try:
-        yield
-    finally:
-        server.close()
-        await plugins.runtime.close()
-        await asyncio.to_thread(Path(at).unlink, missing_ok=True)
+    with listening(address) as made:
+        server = accept_streams(made, plugins.runtime.accept)
+        try:
+            yield
+        finally:
+            server.close()
+            await plugins.runtime.close()
 
 
 def _container_message(found: NodeContainer, state: ContainerState) -> nri.Container:

@@ -27,7 +27,6 @@ from fsm.runtimes.sockets.nri_link import (
     RelayedEvent,
 )
 from fsm.runtimes.sockets.ttrpc import LONGEST, ClosedError, Code, ProtocolError, RpcError, method
-from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 
 M = TypeVar("M", bound=Message)
 
@@ -204,9 +203,6 @@ class NriRuntime:
     @property
     def lost(self) -> tuple[PluginLost, ...]:
         return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
-
-    async def listen(self, path: str) -> Acceptor:
-        return accept_streams(bound(path), self.accept)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._serving.start(self.serve((reader, writer)))

@@ -128,26 +128,29 @@ def unreachable(address: str, error: OSError) -> InputError:
 
 
 @contextmanager
-def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Create a socket at *address* by calling *bind*, and remove it at the end of the context.
+def listening(address: str, bind: Callable[[], object] | None = None) -> Iterator[socket.socket]:
+    """Create a socket at *address*, by calling *bind* if it is given, and remove it at the end of the context.
 
     Only the current user may use the socket. An existing socket on which no process listens is replaced. Raise
     :class:`InputError` if a process listens on it, if the path is not a socket, or if the socket cannot be created.
     """
     at = Path(path(address))
     try:
-        bound(str(at)).close()  # report errors here, because gRPC would print them to standard error
-        at.unlink()
-        with _restrict_to_user():
-            bind()
-        made = at.stat().st_ino
+        made = bound(str(at))
+        if bind:  # gRPC would print errors of a socket that cannot be created
+            made.close()
+            at.unlink()
+            with _restrict_to_user():
+                bind()
+        number = at.stat().st_ino
     except (OSError, RuntimeError) as error:  # gRPC raises RuntimeError
         raise unusable(address, error) from error
     try:
-        yield
+        yield made
     finally:
+        made.close()
         with suppress(OSError):
-            if at.stat().st_ino == made:  # still the same socket
+            if at.stat().st_ino == number:  # still the same socket
                 at.unlink()
 
 
