@@ -60,7 +60,6 @@ class Stream:
     reply: Messages
     code: str = ""
     detail: str = ""
-    each: bool = False
     asked: bool = False
     injected: str = ""
 
@@ -103,7 +102,7 @@ class PassingCalls:
             return block
         if part.kind == DATA:
             stream.reply.add(part.payload())
-            if stream.each:
+            if stream.reply.each:
                 for message in stream.reply.taken():
                     end = max(now, stream.start)
                     self._ended(PassedCall(method=stream.method, reply=message, start=stream.start, end=end))
@@ -149,7 +148,6 @@ def _begin_stream(headers: dict[bytes, bytes], now: int) -> Stream:
         timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
         request=Messages(keep=keep),
         reply=Messages(keep=keep or each, each=each),
-        each=each,
     )
 
 

@@ -209,7 +209,6 @@ class PluginHost:
         self._thread = LoopThread("plugin host")
         self._runtime: NriRuntime | None = None
         self._server: Acceptor | None = None
-        self._serving: asyncio.Task[None] | None = None
         self._process: _Launched | None = None
         self._met = self._failed = False
 
@@ -266,12 +265,11 @@ class PluginHost:
             with theirs:
                 self._process = _Launched(self._command, theirs.fileno())
             stream = await asyncio.open_unix_connection(sock=ours)
-            self._serving = asyncio.create_task(runtime.serve(stream, AS))
+            runtime.accept(*stream, AS)
         if await runtime.joined(1, seconds):
             self._met, self._failed = True, False
-            there = self.inventory
-            wrong = self._check.connected(*there.listed(), there.asked)
-            return there.wrong or wrong
+            wrong = self._check.connected(*self.inventory.listed(), self.inventory.asked)
+            return self.inventory.wrong or wrong
         self._failed = True
         lost = [plugin.why or "has closed its connection" for plugin in runtime.lost]
         again = " again after the runtime was restarted" if self._met else ""
@@ -281,19 +279,19 @@ class PluginHost:
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._why_plugin_left(runtime)
-        creating = event.container.id if event.container is not None and event.name == "CreateContainer" else ""
         answers: list[PluginChanges] = []
         try:
             await runtime.relay(event, lambda _, changes: answers.append(changes))
         except NRIError as error:
             return f"has answered {event.name} with an error: {error.__cause__}"
         changes = answers[0] if answers else PluginChanges()
-        self.inventory.refused(changes.updates, creating=creating)
+        creating = event.container if event.name == "CreateContainer" else None
+        self.inventory.refused(changes.updates, creating=creating.id if creating else "")
         # The next request of the plugin is checked against the state after this event, even if this one was wrong.
-        if event.container is not None and event.name == "RemoveContainer":
+        if creating is not None:
+            self.inventory.add(creating)
+        elif event.container is not None and event.name == "RemoveContainer":
             self.inventory.remove(event.container)
-        elif event.container is not None and event.name == "CreateContainer":
-            self.inventory.add(event.container)
         if not runtime.plugins:
             return self._why_plugin_left(runtime)
         return self.inventory.wrong or self._check.told(event, changes)
@@ -305,10 +303,6 @@ class PluginHost:
 
     async def _disconnect_plugin(self) -> None:
         runtime, self._runtime = self._runtime, None
-        serving, self._serving = self._serving, None
-        if serving is not None:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
         if runtime is not None:
             await runtime.close()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from shutil import rmtree
 from threading import Event, Lock, Thread
 from time import time_ns
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fsm.conformance.oracle import ToldEvents
 from fsm.errors import InputError, refused
@@ -33,49 +33,28 @@ from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
 KEY: Final = "io.container-fsm.run"
-"""Key of the label that identifies the test run. Its value is a :class:`RunLabel`."""
+"""Key of the label that identifies the test run."""
 
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from the field after the command name
 
 
-class RunLabel(NamedTuple):
-    """Identifies a test run by its boot, PID namespace and process, which ``started`` at a clock tick of the boot.
+def own() -> str:
+    """Return the label of this run: its boot, PID namespace, process, and the start of the process in clock ticks."""
+    return f"{_boot_id()}.{_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
 
-    >>> str(RunLabel("b", "n", 7, 9))
-    'b.n.7.9'
+
+def ended(label: str) -> bool:
+    """Tell whether *label* is that of a run that has certainly ended, because its boot or its process has ended.
+
+    A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
-
-    boot: str
-    namespace: str
-    process: int
-    started: int
-
-    def __str__(self) -> str:
-        return ".".join(map(str, self))
-
-
-def own() -> RunLabel:
-    return RunLabel(_boot_id(), _namespace(), os.getpid(), _process_start_time(os.getpid()) or 0)
-
-
-def read(text: str) -> RunLabel | None:
-    """Parse *text* as a label. Return ``None`` if it is not a label.
-
-    >>> read("b.n.7.9"), read("else")
-    (RunLabel(boot='b', namespace='n', process=7, started=9), None)
-    """
-    match text.split("."):
+    match label.split("."):
         case [boot, namespace, process, started] if process.isdecimal() and started.isdecimal():
-            return RunLabel(boot, namespace, int(process), int(started))
+            gone = namespace == _namespace() and _process_start_time(int(process)) != int(started)
+            return gone or boot != _boot_id()
         case _:
-            return None
-
-
-def ended(label: RunLabel) -> bool:
-    """Tell whether the run has certainly ended. A process in another PID namespace cannot be seen, so it has not."""
-    gone = label.namespace == _namespace() and _process_start_time(label.process) != label.started
-    return gone or label.boot != _boot_id()
+            return False
 
 
 def _boot_id() -> str:
@@ -229,11 +208,11 @@ class RuntimeSession:
         self.restart: Callable[[], None] | None = None
         self.kill: Callable[[], None]
         self.damage: Callable[[str], None] | None = None
-        self._label = str(own())
+        self._label = own()
         client, version = connected(address, timeout=self.timeout, seen=seen)
         self.runtime = version.runtime_name
         with client:
-            _remove_labelled(client, _run_has_ended)
+            _remove_labelled(client, ended)
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
@@ -253,7 +232,7 @@ class RuntimeSession:
         return Path(self._scratch.name)
 
     def name(self) -> str:
-        return f"fsm-{own().process}-{next(_NUMBERS)}"
+        return f"fsm-{os.getpid()}-{next(_NUMBERS)}"
 
     def pod(self) -> cri.PodSandboxConfig:
         name = self.name()
@@ -300,7 +279,7 @@ class RuntimeSession:
         self._keeper.close()
         try:
             with CriClient(self.address, timeout=self.timeout) as client:
-                _remove_labelled(client, lambda label: label == self._label or _run_has_ended(label))
+                _remove_labelled(client, lambda label: label == self._label or ended(label))
         finally:
             atexit.unregister(self.close)
             self._scratch.close()
@@ -321,11 +300,6 @@ class RuntimeSession:
 def _images(client: CriClient) -> tuple[str, ...]:
     found = listed(client.call("ListImages"))
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
-
-
-def _run_has_ended(label: str) -> bool:
-    known = read(label)
-    return known is not None and ended(known)
 
 
 def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:

@@ -176,7 +176,7 @@ class Messages:
     """Collects the first gRPC message in one direction of a stream, all messages (*each*), or none (not *keep*)."""
 
     def __init__(self, *, keep: bool, each: bool = False) -> None:
-        self._keep, self._each, self._data = keep, each, bytearray()
+        self._keep, self.each, self._data = keep, each, bytearray()
 
     @property
     def _end(self) -> int:
@@ -187,7 +187,7 @@ class Messages:
         return len(self._data) >= max(5, self._end)
 
     def add(self, data: bytes) -> None:
-        if self._keep and (self._each or not self.complete):
+        if self._keep and (self.each or not self.complete):
             self._data += data
             if self._end > 5 + LARGEST:
                 self._keep = False

@@ -204,8 +204,10 @@ class NriRuntime:
     def lost(self) -> tuple[PluginLost, ...]:
         return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
 
-    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._serving.start(self.serve((reader, writer)))
+    def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, launched_as: tuple[str, str] | None = None
+    ) -> None:
+        self._serving.start(self.serve((reader, writer), launched_as))
 
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
