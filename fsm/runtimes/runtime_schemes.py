@@ -83,20 +83,14 @@ def _check_relayed(request: PlanRequest) -> None:
 
 
 def _plugin(asked: SutRequest) -> Callable[[], SUT]:
-    name = f"nri-plugin:{asked.rest}"
-    plugins = of_extra("fsm.runtimes.live.plugin_test", name)
-    answers = _answers(asked.options.get("answers", ""))
-    return partial(plugins.PluginSUT, asked.machine, asked.rest, asked.timeout, answers)
-
-
-def _answers(name: str) -> Callable[..., object] | None:
-    if not name:
-        return None
+    plugins = of_extra("fsm.runtimes.live.plugin_test", f"nri-plugin:{asked.rest}")
+    name = asked.options.get("answers", "")
     kind, _, rest = name.partition(":")
-    if kind != "python" or not rest:
+    if name and (kind != "python" or not rest):
         hint = f"use python:MODULE:CLASS; see {documented('how-to/nri')}"
         raise refused(name, "FSM601", "this does not name a class that checks answers", hint)
-    return named_object(name, rest)
+    answers = named_object(name, rest) if name else None
+    return partial(plugins.PluginSUT, asked.machine, asked.rest, asked.timeout, answers)
 
 
 RUNTIME: Final = Scheme(

@@ -17,7 +17,7 @@ from fsm.errors import reason
 from fsm.runtimes.live.faults import FaultRules, StreamFaults
 from fsm.runtimes.live.passing_calls import PassedCall, PassingCalls
 from fsm.runtimes.reference.clock import Tasks
-from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, goaway_frame
+from fsm.runtimes.sockets.http2 import PREFACE, Frame, FrameSplitter, UnreadableError, goaway_frame
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
 _BUFFERED: Final = 4 << 20  # if more bytes wait for one side, fsm stops reading from the other side
@@ -68,6 +68,7 @@ class Relay:
         if rules:
             loop, to_client, to_server = asyncio.get_running_loop(), self.client.write, self.server.write
             self._faults = StreamFaults(self.calls, rules, loop, to_client, to_server)
+        self._reader = self._faults or self.calls
         self._reads = True
         self._over = self._leaving = self._left = False
 
@@ -80,33 +81,23 @@ class Relay:
         self.server.transport.resume_reading()
 
     def _from_client(self, data: bytes) -> None:
-        now = time.time_ns()
-        if self._faults is None:
-            self.server.write(data)
-        if not self._reads:
-            return
-        greets = self._asking.greets
-        try:
-            parts = self._asking.frames(data)
-            if self._faults and greets and not self._asking.greets:
-                self.server.write(PREFACE)
-            for part in parts:
-                (self._faults or self.calls).from_client(part, now)
-        except UnreadableError:
-            self._give_up(now)
+        self._forward(data, self.server, self._asking, self._reader.from_client)
 
     def _from_server(self, data: bytes) -> None:
-        now = time.time_ns()
-        if self._faults is None:
-            self.client.write(data)
-        if self._reads:
-            try:
-                for part in self._answering.frames(data):
-                    (self._faults or self.calls).from_server(part, now)
-            except UnreadableError:
-                self._give_up(now)
+        self._forward(data, self.client, self._answering, self._reader.from_server)
         if self._leaving:
             self.leave()
+
+    def _forward(self, data: bytes, to: _Side, splitter: FrameSplitter, take: Callable[[Frame, int], object]) -> None:
+        now = time.time_ns()
+        if self._faults is None:
+            to.write(data)
+        if self._reads:
+            try:
+                for part in splitter.frames(data):
+                    take(part, now)
+            except UnreadableError:
+                self._give_up(now)
 
     def _give_up(self, now: int) -> None:
         self._reads = False

@@ -58,7 +58,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
         blobs[digest] = content
         return {"mediaType": f"application/vnd.oci.image.{media}", "digest": f"sha256:{digest}", "size": len(content)}
 
-    layer = blob("layer.v1.tar", _layer(data))
+    folders = [_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS]
+    links = [_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS]
+    layer = blob("layer.v1.tar", _tar([*folders, _entry("bin/busybox", data), *links]))
 
     def image(name: str) -> dict[str, object]:
         config = {
@@ -117,12 +119,6 @@ def _architecture(data: bytes, path: str) -> str:
     if machine not in _ARCHITECTURES:
         raise _workload_error(path, f"the binary is for an unknown architecture, number {machine}", _INSTALL)
     return _ARCHITECTURES[machine]
-
-
-def _layer(binary: bytes) -> bytes:
-    folders = (_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS)
-    links = (_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS)
-    return _tar([*folders, _entry("bin/busybox", binary), *links])
 
 
 def _entry(

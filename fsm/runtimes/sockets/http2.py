@@ -16,6 +16,7 @@ RST_STREAM: Final = 3
 GOAWAY: Final = 7
 WINDOW_UPDATE: Final = 8
 CONTINUATION: Final = 9
+_GREETING: Final = -1
 
 END_STREAM: Final = 0x1
 END_HEADERS: Final = 0x4
@@ -84,7 +85,7 @@ def goaway_frame() -> bytes:
 
 
 class FrameSplitter:
-    """Splits a stream of bytes into frames, after a *preface* if there is one.
+    """Splits a stream of bytes into frames. A *preface* before them counts as a frame of its own.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -95,25 +96,21 @@ class FrameSplitter:
         self._preface, self._rest = preface, b""
 
     @property
-    def greets(self) -> bool:
-        return bool(self._preface)
-
-    @property
     def between(self) -> bool:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
         """Return the frames that *data* completes. Raise :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
-        at = 0
+        at, found = 0, []
         if self._preface:
             if not data.startswith(self._preface[: len(data)]):
                 raise UnreadableError
             if len(data) < len(self._preface):
                 self._rest = data
                 return []
+            found.append(Frame(_GREETING, 0, 0, self._preface))
             at, self._preface = len(self._preface), b""
-        found = []
         while len(data) - at >= _HEAD:
             high, low, kind, flags, stream = _HEADER.unpack_from(data, at)
             end = at + _HEAD + (high << 8 | low)

@@ -7,11 +7,11 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from secrets import token_urlsafe
 from socket import create_server
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import h11
 from wsproto.utilities import ProtocolError
@@ -55,20 +55,17 @@ CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable
 """Runs a command or attaches to it, with a callback for the output and its input, and returns its exit code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedCommand:
-    """A command whose streams are on offer, with the standard streams that the client has asked for."""
+class OfferedCommand(NamedTuple):
+    """A command whose streams are on offer, as the client has requested them."""
 
     run: CommandRun
-    input: bool = False
-    output: bool = False
-    errors: bool = False
-    terminal: bool = False
+    request: cri.ExecRequest | cri.AttachRequest
 
     @property
     def channels(self) -> set[str]:
-        wanted = {INPUT: self.input, OUTPUT: self.output, ERRORS: self.errors and not self.terminal}
-        return {RESULT, *(name for name, asked in wanted.items() if asked)}
+        asked = self.request
+        wanted = {INPUT: asked.stdin, OUTPUT: asked.stdout, ERRORS: asked.stderr and not asked.tty}
+        return {RESULT, *(name for name, channel in wanted.items() if channel)}
 
 
 class NodeStreams:
@@ -85,10 +82,7 @@ class NodeStreams:
         kind, run = "attach", partial(attach, self._node.containers, container)
         if isinstance(request, cri.ExecRequest):
             kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
-        offered = OfferedCommand(
-            run=run, input=request.stdin, output=request.stdout, errors=request.stderr, terminal=request.tty
-        )
-        return self._offer(kind, offered)
+        return self._offer(kind, OfferedCommand(run, request))
 
     def ports(self) -> str:
         """Offer a stream to the ports of this machine, if the node runs real processes. Return its URL."""
@@ -207,9 +201,9 @@ async def _serve_stream(offered: OfferedCommand | Connect, link: Link) -> None:
 
 async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
     write: Write = channels.write
-    given = channels.given if offered.input else None
+    given = channels.given if offered.request.stdin else None
     terminal = Tasks()
-    if offered.terminal:
+    if offered.request.tty:
         # A terminal merges standard output and standard error, and ends each line with CR LF.
         typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
