@@ -84,6 +84,5 @@ RELAYED: Final = {
 }
 """Maps each call to the events that plugins receive before the call succeeds."""
 
-REGISTRATION: Final = 5.0
-REQUEST: Final = 2.0
-"""Default limits in seconds for registering a plugin and for answering a request."""
+REGISTRATION: Final = 5.0  # default limit in seconds for registering a plugin
+REQUEST: Final = 2.0  # default limit in seconds for answering a request

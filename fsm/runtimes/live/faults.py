@@ -22,17 +22,7 @@ from fsm.language.read import File, parse
 from fsm.language.read.toml import LARGEST
 from fsm.language.vocabularies import WrittenFault, WrittenFaults
 from fsm.runtimes.live.passing_calls import PassingCalls, identity
-from fsm.runtimes.sockets.http2 import (
-    CONTINUATION,
-    DATA,
-    HEADERS,
-    RST_STREAM,
-    Frame,
-    Headers,
-    HeaderWriter,
-    reset,
-    window_update_frame,
-)
+from fsm.runtimes.sockets import http2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,13 +93,12 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
     ]
 
 
-_UNDECIDED: Final = 16_384
-"""Maximum size in bytes of an incomplete request that the proxy holds back."""
+_UNDECIDED: Final = 16_384  # maximum size in bytes of an incomplete request that the proxy holds back
 
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    parts: list[Frame] = field(default_factory=list)
+    parts: list[http2.Frame] = field(default_factory=list)
     decided: bool = False
 
 
@@ -127,26 +116,26 @@ class StreamFaults:
     _closed: set[int] = field(default_factory=set)
     _late: set[int] = field(default_factory=set)
     _begun: set[int] = field(default_factory=set)
-    _headers: HeaderWriter = field(default_factory=HeaderWriter)
+    _headers: http2.HeaderWriter = field(default_factory=http2.HeaderWriter)
 
     def busy(self) -> bool:
         return bool(self._held or self._late)
 
-    def from_client(self, part: Frame, now: int) -> None:
+    def from_client(self, part: http2.Frame, now: int) -> None:
         number = part.stream
         self.calls.from_client(part, now)
         if number in self._closed:
-            self.to_client(window_update_frame(part.counted()))
-        elif part.kind in {HEADERS, CONTINUATION}:
+            self.to_client(http2.window_update_frame(part.counted()))
+        elif part.kind in {http2.HEADERS, http2.CONTINUATION}:
             self.to_server(part.whole)
             stream = self.calls.streams.get(number)
             if stream is not None and self.rules.concern(stream.method):
                 self._held.setdefault(number, _Held())
-        elif part.kind == RST_STREAM:
+        elif part.kind == http2.RST_STREAM:
             self._drop(number)
             self._closed.add(number)
             self.to_server(part.whole)
-        elif part.kind == DATA and (held := self._held.get(number)):
+        elif part.kind == http2.DATA and (held := self._held.get(number)):
             held.parts.append(part)
             if not held.decided:
                 self._decide(number, held, now)
@@ -169,7 +158,7 @@ class StreamFaults:
         elif fault.do == "fail" and fault.when == "before":
             self.calls.end(number, now, reached=False)
             self._drop(number)
-            self.to_server(reset(number))
+            self.to_server(http2.reset(number))
             self._answer(number, fault.code, fault.message)
         else:
             self._fates[number] = fault
@@ -187,15 +176,15 @@ class StreamFaults:
 
     def _drop(self, number: int) -> None:
         if held := self._held.pop(number, None):
-            self.to_client(window_update_frame(sum(part.counted() for part in held.parts)))
+            self.to_client(http2.window_update_frame(sum(part.counted() for part in held.parts)))
 
     def _cancel(self, number: int) -> None:
         if number in self.calls.streams:
             self.calls.end(number, time.time_ns(), code="CANCELED", detail="canceled by fsm proxy")
-            self.to_server(reset(number))
+            self.to_server(http2.reset(number))
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
-    def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
+    def _answer(self, number: int, code: str, message: str, before: http2.Headers = ()) -> None:
         own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
         kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
@@ -205,30 +194,30 @@ class StreamFaults:
         self._closed.add(number)
         self._fates.pop(number, None)
 
-    def from_server(self, part: Frame, now: int) -> None:
+    def from_server(self, part: http2.Frame, now: int) -> None:
         number = part.stream
         block = self.calls.from_server(part, now)
-        headers = part.kind in {HEADERS, CONTINUATION}
+        headers = part.kind in {http2.HEADERS, http2.CONTINUATION}
         if headers and block is None:
             return  # the header block is incomplete
         fate = self._fates.get(number)
         if number in self._closed or (fate is not None and fate.do == "lose-reply"):
-            self.to_server(window_update_frame(part.counted()))
+            self.to_server(http2.window_update_frame(part.counted()))
             return
         ends = block[1] if block else part.ends()
         whole = self._headers.frames(number, block[0], ends=ends) if block else part.whole
         if fate is None or fate.do == "cancel":
             self._pass(number, whole, headers=headers, ends=ends)
         elif fate.do == "delay":
-            if ends or part.kind == RST_STREAM:
+            if ends or part.kind == http2.RST_STREAM:
                 self._late.add(number)
                 self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
             else:
                 self._pass(number, whole, headers=headers, ends=False)
-        elif ends or part.kind == RST_STREAM:
+        elif ends or part.kind == http2.RST_STREAM:
             self._answer(number, fate.code, fate.message, block[0] if block else ())
-        elif part.kind == DATA:
-            self.to_server(window_update_frame(part.counted()))
+        elif part.kind == http2.DATA:
+            self.to_server(http2.window_update_frame(part.counted()))
         else:
             self._pass(number, whole, headers=headers, ends=False)
 

@@ -12,18 +12,8 @@ from google.protobuf.message import DecodeError, Message
 
 from fsm.language.names import CODES
 from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
+from fsm.runtimes.sockets import http2
 from fsm.runtimes.sockets.cri_client import METHODS, Method
-from fsm.runtimes.sockets.http2 import (
-    CONTINUATION,
-    DATA,
-    GOAWAY,
-    HEADERS,
-    RST_STREAM,
-    Frame,
-    HeaderBlocks,
-    Headers,
-    Messages,
-)
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
@@ -56,8 +46,8 @@ class Stream:
     method: str
     start: int
     timeout: int | None
-    request: Messages
-    reply: Messages
+    request: http2.Messages
+    reply: http2.Messages
     code: str = ""
     detail: str = ""
     asked: bool = False
@@ -75,38 +65,38 @@ class PassingCalls:
         self.streams: dict[int, Stream] = {}
         self.goes = False
         self._ended = ended
-        self._asked, self._answered = HeaderBlocks(), HeaderBlocks()
+        self._asked, self._answered = http2.HeaderBlocks(), http2.HeaderBlocks()
 
-    def from_client(self, part: Frame, now: int) -> None:
-        if part.kind in {HEADERS, CONTINUATION}:
+    def from_client(self, part: http2.Frame, now: int) -> None:
+        if part.kind in {http2.HEADERS, http2.CONTINUATION}:
             block = self._asked.add(part)
             if block is not None and part.stream not in self.streams:
                 self.streams[part.stream] = _begin_stream(dict(block[0]), now)
         elif (stream := self.streams.get(part.stream)) is None:
             pass
-        elif part.kind == DATA:
+        elif part.kind == http2.DATA:
             if not stream.asked:
                 stream.start, stream.asked = now, True
             stream.request.add(part.payload())
-        elif part.kind == RST_STREAM:
+        elif part.kind == http2.RST_STREAM:
             # The timeout on the wire may be longer than the client's own timeout, because gRPC's C++ library
             # rounds it up to three digits and to milliseconds.
             late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
-    def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
+    def from_server(self, part: http2.Frame, now: int) -> tuple[http2.Headers, bool] | None:
+        block = self._answered.add(part) if part.kind in {http2.HEADERS, http2.CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
-            self.goes |= part.kind == GOAWAY
+            self.goes |= part.kind == http2.GOAWAY
             return block
-        if part.kind == DATA:
+        if part.kind == http2.DATA:
             stream.reply.add(part.payload())
             if stream.reply.each:
                 for message in stream.reply.taken():
                     end = max(now, stream.start)
                     self._ended(PassedCall(method=stream.method, reply=message, start=stream.start, end=end))
-        elif part.kind == RST_STREAM:
+        elif part.kind == http2.RST_STREAM:
             code = _RESETS.get(int.from_bytes(part.payload(), "big"), "INTERNAL")
             self.end(part.stream, now, code=code, detail="the stream was reset")
         if block is not None:
@@ -146,8 +136,8 @@ def _begin_stream(headers: dict[bytes, bytes], now: int) -> Stream:
         method=method,
         start=now,
         timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
-        request=Messages(keep=keep),
-        reply=Messages(keep=keep or each, each=each),
+        request=http2.Messages(keep=keep),
+        reply=http2.Messages(keep=keep or each, each=each),
     )
 
 

@@ -32,8 +32,7 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
-KEY: Final = "io.container-fsm.run"
-"""Key of the label that identifies the test run."""
+KEY: Final = "io.container-fsm.run"  # key of the label that identifies the test run
 
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from the field after the command name

@@ -72,8 +72,6 @@ class CriServer:
             self._streams = NodeStreams(self.node)
         return self._streams
 
-    # -- the runtime ---------------------------------------------------------
-
     async def Version(self, _: cri.VersionRequest) -> cri.VersionResponse:
         own = version("container-fsm")
         return cri.VersionResponse(version="0.1.0", runtime_name="fsm", runtime_version=own, runtime_api_version="v1")
@@ -105,8 +103,6 @@ class CriServer:
                 yield node_messages.event(event)
         finally:
             subscription.close()
-
-    # -- pods ----------------------------------------------------------------
 
     async def RunPodSandbox(self, request: cri.RunPodSandboxRequest) -> cri.RunPodSandboxResponse:
         if not request.config.HasField("metadata"):
@@ -140,8 +136,6 @@ class CriServer:
     async def PortForward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
         self.node.forward(request.pod_sandbox_id)
         return cri.PortForwardResponse(url=self._get_streams().ports())
-
-    # -- containers ----------------------------------------------------------
 
     async def CreateContainer(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
         if not request.config.HasField("metadata"):
@@ -242,8 +236,6 @@ class CriServer:
         store = self.node.containers.store
         entries = [node_messages.listed_container(container) for container in containers]
         return [store[entry.id] for entry in self._filter_entries(entries, asked, store)]
-
-    # -- images --------------------------------------------------------------
 
     async def ListImages(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
         wanted = request.filter.image.image

@@ -100,10 +100,6 @@ VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and r
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
-ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
-"""Events that a plugin may answer with changes. They are never relayed as StateChange."""
-ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""The events of the first version of NRI, which refuses plugins that subscribe to any others."""
 
 Answer = TypeVar("Answer", bound=Message)
 

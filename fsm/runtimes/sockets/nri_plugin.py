@@ -14,7 +14,6 @@ from fsm.runtimes.names import EVENTS, POD_EVENTS, REGISTRATION, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets import unix_sockets
 from fsm.runtimes.sockets.nri_link import (
-    ALWAYS,
     BY_NUMBER,
     PLUGIN,
     VERSION,
@@ -26,6 +25,7 @@ from fsm.runtimes.sockets.nri_link import (
 )
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
+ALWAYS: Final = frozenset(EVENTS[: EVENTS.index("RemoveContainer") + 1])  # the events of the first version of NRI
 AGAIN: Final = (0.01, 0.5)
 """The minimum and maximum time between attempts to connect, in seconds. It doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised

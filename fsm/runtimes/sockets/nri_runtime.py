@@ -16,16 +16,7 @@ from fsm.runtimes.reference.nri.lifecycle import Plugins
 from fsm.runtimes.reference.nri.messages import NRIError, PluginLateError, PluginLostError, RegistrationError
 from fsm.runtimes.reference.nri.session import Config, Session, Terms, parts
 from fsm.runtimes.sockets import nri_pb2 as nri
-from fsm.runtimes.sockets.nri_link import (
-    ANSWERED,
-    NUMBERS,
-    RUNTIME,
-    VERSION,
-    NriError,
-    NriLink,
-    PluginChanges,
-    RelayedEvent,
-)
+from fsm.runtimes.sockets.nri_link import NUMBERS, RUNTIME, VERSION, NriError, NriLink, PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.ttrpc import LONGEST, ClosedError, Code, ProtocolError, RpcError, method
 
 M = TypeVar("M", bound=Message)
@@ -39,6 +30,7 @@ _REPLIES: Final[Mapping[str, type[Message]]] = {
     "UpdateContainer": nri.UpdateContainerResponse,
     "StopContainer": nri.StopContainerResponse,
 }
+"""The answers that may contain changes. Their events are never relayed as StateChange."""
 
 
 class NriDomain(Protocol):
@@ -77,10 +69,9 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
     async def registering(self, request: nri.RegisterPluginRequest) -> Message:
         try:
             self.register(request.plugin_name, request.plugin_idx)
-        except RegistrationError as error:
-            self._registered.set_exception(error)
-            raise _rpc_error(error) from error
         except NRIError as error:
+            if isinstance(error, RegistrationError):
+                self._registered.set_exception(error)
             raise _rpc_error(error) from error
         self._registered.set_result(None)
         return nri.Empty()
@@ -120,12 +111,12 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
     async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
         name = request.name
-        if name not in ANSWERED and (self._runtime.state_changes or name in self._old):
+        if name not in _REPLIES and (self._runtime.state_changes or name in self._old):
             return await self._state_change(request, until)
         try:
             answer = await self._call_in_time(name, _request(request), _REPLIES.get(name, nri.Empty), until)
         except NRIError as error:
-            if error.code != "UNIMPLEMENTED" or name in ANSWERED:
+            if error.code != "UNIMPLEMENTED" or name in _REPLIES:
                 raise
             self._old.add(name)
             return await self._state_change(request, until)

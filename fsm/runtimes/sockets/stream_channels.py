@@ -1,9 +1,10 @@
 """Channels over SPDY or WebSocket that carry the input, the output and the result of a command."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.connection import ConnectionState
@@ -12,10 +13,14 @@ from wsproto.typing import Headers
 from wsproto.utilities import ProtocolError
 
 from fsm.runtimes.reference.clock import Tasks
+from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.node.workloads import Write
+from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20  # number of bytes that may wait for a client
+PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
 LINGER: Final = 2.0  # number of seconds that a client has for reading the last data
 
 
@@ -229,6 +234,81 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
         to.feed_data(data)
     elif not data:
         to.feed_eof()
+
+
+CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
+"""Runs a command or attaches to it, with a callback for the output and its input, and returns its exit code."""
+
+
+class OfferedCommand(NamedTuple):
+    """A command whose streams are on offer, as the client has requested them."""
+
+    run: CommandRun
+    request: cri.ExecRequest | cri.AttachRequest
+
+    @property
+    def channels(self) -> set[str]:
+        asked = self.request
+        wanted = {INPUT: asked.stdin, OUTPUT: asked.stdout, ERRORS: asked.stderr and not asked.tty}
+        return {RESULT, *(name for name, channel in wanted.items() if channel)}
+
+
+async def serve_stream(offered: OfferedCommand | Connect, link: Link) -> None:
+    if not isinstance(offered, OfferedCommand):
+        await ForwardedPorts(link, offered).serve()
+        return
+    over_websocket = isinstance(link, WebSocketLink)
+    channels: Channels = MessageChannels(link) if over_websocket else SpdyChannels(link, offered.channels)
+    tasks = Tasks()
+    reading = tasks.start(channels.read())
+    try:
+        ready = tasks.start(channels.ready.wait())
+        await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            acting = tasks.start(_run(offered, channels))
+            await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
+            if acting.done():
+                channels.finish(acting.result())
+        if reading.done():
+            reading.result()
+    finally:
+        await tasks.cancel()
+
+
+async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
+    write: Write = channels.write
+    given = channels.given if offered.request.stdin else None
+    terminal = Tasks()
+    if offered.request.tty:
+        # A terminal merges standard output and standard error, and ends each line with CR LF.
+        typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
+        if typed:
+            given = asyncio.StreamReader()
+            terminal.start(_echo(typed, given, channels.write))
+    try:
+        code = await offered.run(write, given)
+    except (CallError, WorldError) as error:
+        return _status(f"error executing command in container: {error}", "InternalError", code=500)
+    finally:
+        await terminal.cancel()
+    if not code:
+        return json.dumps({"metadata": {}, "status": "Success"}).encode()
+    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
+    return _status(f"command terminated with non-zero exit code: exit status {code}", "NonZeroExitCode", details=causes)
+
+
+def _status(message: str, reason: str, **more: object) -> bytes:
+    return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
+
+
+async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
+    while data := await typed.read(BUFFER):
+        data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
+        given.feed_data(data.replace(b"\r", b"\n"))
+        write(data.replace(b"\r", b"\r\n"), False)  # noqa: FBT003
+        if end:
+            break
+    given.feed_eof()
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:

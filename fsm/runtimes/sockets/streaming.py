@@ -4,21 +4,19 @@ The URL of a stream cannot be guessed, and works only once.
 """
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from secrets import token_urlsafe
 from socket import create_server
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 import h11
 from wsproto.utilities import ProtocolError
 
 from fsm.runtimes.names import RUNNING
 from fsm.runtimes.reference.clock import Tasks
-from fsm.runtimes.reference.driven import CallError, WorldError
 from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
 from fsm.runtimes.reference.node.workloads import Workload, Write
@@ -26,19 +24,14 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.spdy import SpdyError
 from fsm.runtimes.sockets.stream_channels import (
     BUFFER,
-    ERRORS,
-    INPUT,
-    OUTPUT,
-    RESULT,
-    Channels,
+    PATIENCE,
     Connect,
-    ForwardedPorts,
     Link,
-    MessageChannels,
+    OfferedCommand,
     SocketLink,
-    SpdyChannels,
     WebSocketLink,
     connected,
+    serve_stream,
 )
 from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 
@@ -48,24 +41,7 @@ COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """The protocols for command streams, newest first. Both send the result as JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol for port forwarding over WebSocket. The messages carry SPDY frames.
-PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
 VALID: Final = 60.0  # number of seconds for which a URL is valid
-
-CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command or attaches to it, with a callback for the output and its input, and returns its exit code."""
-
-
-class OfferedCommand(NamedTuple):
-    """A command whose streams are on offer, as the client has requested them."""
-
-    run: CommandRun
-    request: cri.ExecRequest | cri.AttachRequest
-
-    @property
-    def channels(self) -> set[str]:
-        asked = self.request
-        wanted = {INPUT: asked.stdin, OUTPUT: asked.stdout, ERRORS: asked.stderr and not asked.tty}
-        return {RESULT, *(name for name, channel in wanted.items() if channel)}
 
 
 class NodeStreams:
@@ -135,7 +111,7 @@ class NodeStreams:
         elif wanted == "websocket":
             protocols = COMMANDS if isinstance(offered, OfferedCommand) else (TUNNELLED,)
             messages = WebSocketLink(socket, list(asked.headers), path, protocols)
-            await _serve_stream(offered, messages)
+            await serve_stream(offered, messages)
             return messages
         elif wanted == SPDY.lower():
             known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
@@ -146,7 +122,7 @@ class NodeStreams:
                 return socket
             headers = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
             socket.send(http.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
-            await _serve_stream(offered, socket)
+            await serve_stream(offered, socket)
         else:
             socket.send(_refusal(http, 400, f"a stream needs an upgrade to {SPDY} or WebSocket"))
         return socket
@@ -175,64 +151,6 @@ def _refusal(http: h11.Connection, code: int, why: str) -> bytes:
     headers = [("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Connection", "close")]
     sent = (h11.Response(status_code=code, headers=headers), h11.Data(data=body), h11.EndOfMessage())
     return b"".join(http.send(each) or b"" for each in sent)
-
-
-async def _serve_stream(offered: OfferedCommand | Connect, link: Link) -> None:
-    if not isinstance(offered, OfferedCommand):
-        await ForwardedPorts(link, offered).serve()
-        return
-    over_websocket = isinstance(link, WebSocketLink)
-    channels: Channels = MessageChannels(link) if over_websocket else SpdyChannels(link, offered.channels)
-    tasks = Tasks()
-    reading = tasks.start(channels.read())
-    try:
-        ready = tasks.start(channels.ready.wait())
-        await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-        if ready.done():
-            acting = tasks.start(_run(offered, channels))
-            await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
-            if acting.done():
-                channels.finish(acting.result())
-        if reading.done():
-            reading.result()
-    finally:
-        await tasks.cancel()
-
-
-async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
-    write: Write = channels.write
-    given = channels.given if offered.request.stdin else None
-    terminal = Tasks()
-    if offered.request.tty:
-        # A terminal merges standard output and standard error, and ends each line with CR LF.
-        typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
-        if typed:
-            given = asyncio.StreamReader()
-            terminal.start(_echo(typed, given, channels.write))
-    try:
-        code = await offered.run(write, given)
-    except (CallError, WorldError) as error:
-        return _status(f"error executing command in container: {error}", "InternalError", code=500)
-    finally:
-        await terminal.cancel()
-    if not code:
-        return json.dumps({"metadata": {}, "status": "Success"}).encode()
-    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
-    return _status(f"command terminated with non-zero exit code: exit status {code}", "NonZeroExitCode", details=causes)
-
-
-def _status(message: str, reason: str, **more: object) -> bytes:
-    return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
-
-
-async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    while data := await typed.read(BUFFER):
-        data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
-        given.feed_data(data.replace(b"\r", b"\n"))
-        write(data.replace(b"\r", b"\r\n"), False)  # noqa: FBT003
-        if end:
-            break
-    given.feed_eof()
 
 
 async def run_in(
