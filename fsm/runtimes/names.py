@@ -5,7 +5,6 @@ from typing import Final
 
 CONTAINER: Final = "container"
 POD: Final = "pod"
-
 CREATED: Final = "CONTAINER_CREATED"
 RUNNING: Final = "CONTAINER_RUNNING"
 READY: Final = "SANDBOX_READY"
@@ -13,9 +12,7 @@ NOT_READY: Final = "SANDBOX_NOTREADY"
 
 FULL: Final = 64
 FULL_ID: Final = re.compile(rf"[0-9a-f]{{{FULL}}}")
-
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",
     "RemovePodSandbox",

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
+from typing import Any, BinaryIO, Final, Generic, TypeVar
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -144,7 +145,7 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
     return states.Name(number) if number in states.values() else str(number)
 
 
-class CallRecording:
+class CallRecording(AbstractContextManager["CallRecording"]):
     """Writes calls to the file at *path*, each immediately. It is compressed if its name ends in ``.gz``.
 
     Threads may share a recording.
@@ -156,9 +157,6 @@ class CallRecording:
             gzip.GzipFile(filename=file, mode="wb") if file.suffix == ".gz" else file.open("wb")
         )
         self._lock = Lock()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

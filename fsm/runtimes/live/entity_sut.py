@@ -24,7 +24,6 @@ PATIENCE: Final = 20.0
 """Number of seconds within which an exit must become visible or a removal complete. containerd may need ten."""
 
 CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
-
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 """Restart outcomes in the shipped models that occur only if stored data is damaged."""
 

@@ -79,7 +79,6 @@ _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several t
 _LATE: Final = "relay-exit"
 _STOPPED: Final = "StopContainer"
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
-
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
 """Calls that relay StopContainer themselves. During other events, a relayed StopContainer means an exit."""
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})

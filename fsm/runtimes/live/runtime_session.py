@@ -33,7 +33,6 @@ from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
 KEY: Final = "io.container-fsm.run"  # key of the label that identifies the test run
-
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from the field after the command name
 
@@ -151,7 +150,6 @@ HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 """Namespaces of test pods. The host network needs no setup, and the PID namespaces are separate, as in Kubernetes."""
 
 LOOK: Final = 0.002  # number of seconds between two checks of a condition that a test waits for
-
 _IMAGES: Final = "localhost/container-fsm-run:"
 """Prefix of the names of imported images. The label of the run follows it."""
 

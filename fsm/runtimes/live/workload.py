@@ -31,7 +31,6 @@ APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch"
 """Commands in the folder ``/bin`` of an image, as links to the binary."""
 
 NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
-
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
 _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -106,15 +106,13 @@ def command(
         listener.listen()
         stack.enter_context(sockets.peers_may_leave())
         judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
-        recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None
-        proxy: Proxy = proxying.Proxy(
-            listener, other, ended=recorder.take if recorder else lambda _: None, rules=faults, say=_say
-        )
+        recorder = stack.enter_context(closing(_Recorder(record, judging)))
+        proxy: Proxy = proxying.Proxy(listener, other, ended=recorder.take, rules=faults, say=_say)
         if judging is not None:
             stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, judging.sum_up))
         _say(f"{listen} -> {to}")
         asyncio.run(_run_until_ended(proxy, grace, duration))
-        lost = recorder.close() if recorder else ""
+        lost = recorder.close()
         code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
         unknown = lost or (judging and proxy.unread)
@@ -172,12 +170,11 @@ class _Judge:
 
 class _Recorder:
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
-        recording = _live_module("live.call_recording")
+        self._recording = recording = _live_module("live.call_recording")
         try:
             self._file: CallRecording | None = recording.CallRecording(path) if path is not None else None
         except OSError as error:
             raise click.FileError(str(path), reason(error)) from error
-        self._lines = recording.recorded
         self._unread = 0
         # The file and the judge have separate outboxes, so that a slow or failed judge does not affect the file.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
@@ -187,21 +184,14 @@ class _Recorder:
         }
         self._calls: Outbox[PassedCall] = recording.Outbox(self._take)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def take(self, call: PassedCall) -> None:
-        self._calls.put(call)
+        if self._outboxes:
+            self._calls.put(call)
 
     def _take(self, call: PassedCall) -> None:
-        from google.protobuf.message import DecodeError  # noqa: PLC0415  (from the extra 'live')
-
         try:
-            lines = self._lines(call)
-        except DecodeError:
+            lines = self._recording.recorded(call)
+        except self._recording.DecodeError:
             self._unread += 1
             return
         for outbox in self._outboxes.values() if lines else ():

@@ -17,7 +17,6 @@ from fsm.runtimes.sockets.unix_sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
-
 MEMORY = "/dev/shm"  # noqa: S108  (the names of the files in it are random)
 
 

@@ -5,8 +5,9 @@ A failed call raises no error, but its :class:`CallAnswer` has the status code a
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -44,7 +45,6 @@ METHODS: Final[Mapping[str, Method]] = {
 """Maps the names of methods to methods. No name occurs in both services."""
 
 CODE: Final = "FSM604"
-
 TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 
@@ -68,7 +68,7 @@ class CallAnswer:
         return "ok" if self.code == "OK" else self.code
 
 
-class CriClient:
+class CriClient(AbstractContextManager["CriClient"]):
     """A connection to the runtime at *address*, with a limit of *timeout* seconds for each call.
 
     *seen* is called with the answer to each unary call. Threads may share a client.
@@ -87,9 +87,6 @@ class CriClient:
             )
             for each in METHODS.values()
         }
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

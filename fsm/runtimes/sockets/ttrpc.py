@@ -21,7 +21,6 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
 LONGEST: Final = 4 << 20  # maximum number of bytes of data in a message
-
 _HEADER: Final = struct.Struct(">IIBB")
 
 

@@ -18,11 +18,8 @@ from fsm.errors import InputError, reason, refused
 from fsm.runtimes.reference.clock import Tasks
 
 CODE: Final = "FSM603"
-
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
-
 _PATIENCE: Final = 5.0  # number of seconds for a socket to accept a connection, after which its queue counts as full
-
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
 SERVER_OPTIONS: Final = (
