@@ -18,7 +18,7 @@ from msgspec.json import Decoder
 
 from fsm.machine import Machine
 from fsm.recordings.line_reader import decode
-from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT, KilledSUT
+from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, away, wait
 from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.sockets import cri_pb2 as cri
@@ -168,10 +168,6 @@ class RuntimeContainerSUT(EntitySUT):
         return True
 
 
-class KilledContainerSUT(KilledSUT, RuntimeContainerSUT):
-    pass
-
-
 class RuntimePodSUT(EntitySUT):
     kind: ClassVar = "PodSandbox"
     states: ClassVar = cri.PodSandboxState
@@ -225,10 +221,6 @@ class RuntimePodSUT(EntitySUT):
                 "the process that the runtime reports is not visible from here, or may not be killed"
             )
         wait(lambda: not self._is(cri.SANDBOX_READY), PATIENCE)
-
-
-class KilledPodSUT(KilledSUT, RuntimePodSUT):
-    pass
 
 
 def _process(info: Mapping[str, str]) -> int | None:

@@ -1,11 +1,8 @@
-"""Base classes for testing a container or pod of a real runtime through CRI.
-
-The runtime may be killed during a call. The crash points of :class:`~fsm.sut.Crashing` are a fixed time apart.
-"""
+"""The base class for testing a container or pod of a real runtime through CRI."""
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from threading import Thread
@@ -23,6 +20,8 @@ from fsm.trace import ABSENT
 PATIENCE: Final = 20.0
 """Number of seconds within which an exit must become visible or a removal complete. containerd may need ten."""
 
+BEGINNING: Final = 0.003  # number of seconds from the start of a call to the earliest kill, the first crash point
+STEP: Final = 0.015  # number of seconds between successive kill times
 CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 """Restart outcomes in the shipped models that occur only if stored data is damaged."""
@@ -47,6 +46,8 @@ class EntitySUT(ABC):
         self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
+        if session.kill is not None:  # otherwise, the SUT is not one of those that can crash
+            self.crash = partial(self._crash, session.kill)
         self._wanted: set[str] = set()
         self._made: list[str] = []
         self._seen: Any = None
@@ -144,15 +145,7 @@ class EntitySUT(ABC):
         request = METHODS[op].request(**{self.key: identity or self._id}, **fields)
         return self._session.client.call(op, request, timeout=seconds)
 
-
-BEGINNING: Final = 0.003  # number of seconds from the start of a call to the earliest kill
-STEP: Final = 0.015  # number of seconds between successive kill times
-
-
-class KilledSUT(EntitySUT):
-    """An entity whose runtime is killed and restarted during a call."""
-
-    def crash(self, event: str, point: int) -> bool:
+    def _crash(self, kill: Callable[[], None], event: str, point: int) -> bool:
         """Perform *event*, and kill and restart the runtime at *point*. Return False if the call ended before that."""
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")
@@ -161,7 +154,7 @@ class KilledSUT(EntitySUT):
         call.join(BEGINNING + STEP * point)
         if not call.is_alive():
             return False
-        self._session.kill()
+        kill()
         call.join()
         self.find()  # the reply with the entity's id is lost
         return True

@@ -206,15 +206,13 @@ class StreamFaults:
             return
         ends = block[1] if block else part.ends()
         whole = self._headers.frames(number, block[0], ends=ends) if block else part.whole
-        if fate is None or fate.do == "cancel":
+        over = ends or part.kind == http2.RST_STREAM
+        if fate is None or fate.do == "cancel" or (fate.do == "delay" and not over):
             self._pass(number, whole, headers=headers, ends=ends)
         elif fate.do == "delay":
-            if ends or part.kind == http2.RST_STREAM:
-                self._late.add(number)
-                self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
-            else:
-                self._pass(number, whole, headers=headers, ends=False)
-        elif ends or part.kind == http2.RST_STREAM:
+            self._late.add(number)
+            self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
+        elif over:
             self._answer(number, fate.code, fate.message, block[0] if block else ())
         elif part.kind == http2.DATA:
             self.to_server(http2.window_update_frame(part.counted()))

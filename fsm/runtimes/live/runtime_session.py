@@ -203,7 +203,7 @@ class RuntimeSession:
         self.timeout = timeout or TIMEOUT
         self.seen = seen
         self.restart: Callable[[], None] | None = None
-        self.kill: Callable[[], None]
+        self.kill: Callable[[], None] | None = None
         self.damage: Callable[[str], None] | None = None
         self._label = own()
         client, version = connected(address, timeout=self.timeout, seen=seen)

@@ -19,7 +19,7 @@ from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
 from fsm.runtimes.crictl import takes
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.container_sut import KilledContainerSUT, KilledPodSUT, RuntimeContainerSUT, RuntimePodSUT
+from fsm.runtimes.live.container_sut import RuntimeContainerSUT, RuntimePodSUT
 from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
@@ -30,13 +30,7 @@ from fsm.sut import SUT, BrokenError
 
 _RESTARTING: Final = 60.0  # number of seconds within which a restarted runtime must answer again
 _REPETITIONS: Final = 3  # number of repetitions of a failed test
-_SUTS: Final[Mapping[tuple[str, bool], type[EntitySUT]]] = {
-    (CONTAINER, False): RuntimeContainerSUT,
-    (CONTAINER, True): KilledContainerSUT,
-    (POD, False): RuntimePodSUT,
-    (POD, True): KilledPodSUT,
-}
-"""Maps an entity, and whether the runtime can be killed, to the kind of SUT."""
+_SUTS: Final[Mapping[str, type[EntitySUT]]] = {CONTAINER: RuntimeContainerSUT, POD: RuntimePodSUT}
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
@@ -55,8 +49,7 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
         if machine.name in {NODE, *RELAYED}:
             hint = "add --nri ADDRESS, the socket at which the runtime accepts plugins"
         raise refused(f"cri:{asked.rest}", "FSM601", what, hint)
-    kind = _SUTS[machine.entity, bool(options.get("kill_command"))]
-    return lambda: kind(machine, _session(asked, seen))
+    return lambda: _SUTS[machine.entity](machine, _session(asked, seen))
 
 
 def _session(asked: SutRequest, seen: Callable[[CallAnswer], object] | None = None) -> RuntimeSession:
