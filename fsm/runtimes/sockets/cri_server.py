@@ -260,12 +260,7 @@ class CriServer:
 
     async def ImageFsInfo(self, _: cri.ImageFsInfoRequest) -> cri.ImageFsInfoResponse:
         stored = self.node.images.list()
-        usage = cri.FilesystemUsage(
-            timestamp=time.time_ns(),
-            fs_id=cri.FilesystemIdentifier(mountpoint="/"),
-            used_bytes=cri.UInt64Value(value=sum(each.size for each in stored)),
-            inodes_used=cri.UInt64Value(value=len(stored)),
-        )
+        usage = node_messages.disk_usage(sum(each.size for each in stored), len(stored), time.time_ns())
         return cri.ImageFsInfoResponse(image_filesystems=[usage], container_filesystems=[usage])
 
 

@@ -95,13 +95,13 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
         attributes=cri.ContainerAttributes(**_common_fields(found.id, found.config)),
         cpu=_cpu(used, now),
         memory=_memory(1, now),
-        writable_layer=cri.FilesystemUsage(
-            timestamp=now,
-            fs_id=cri.FilesystemIdentifier(mountpoint="/"),
-            used_bytes=cri.UInt64Value(value=WRITTEN),
-            inodes_used=cri.UInt64Value(value=1),
-        ),
+        writable_layer=disk_usage(WRITTEN, 1, now),
     )
+
+
+def disk_usage(size: int, inodes: int, now: int) -> cri.FilesystemUsage:
+    where, used = cri.FilesystemIdentifier(mountpoint="/"), cri.UInt64Value(value=size)
+    return cri.FilesystemUsage(timestamp=now, fs_id=where, used_bytes=used, inodes_used=cri.UInt64Value(value=inodes))
 
 
 def pod_stats(
