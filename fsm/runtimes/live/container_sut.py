@@ -138,8 +138,7 @@ class RuntimeContainerSUT(EntitySUT):
         )
         pod, identity = self._place()
         request = cri.CreateContainerRequest(pod_sandbox_id=identity, config=config, sandbox_config=pod)
-        answer = self._session.client.call("CreateContainer", request)
-        return self._new(answer, answer.message.container_id if answer.message else "")
+        return self._new(self._session.client.call("CreateContainer", request))
 
     def _runs(self) -> bool:
         return self._is(cri.CONTAINER_RUNNING)
@@ -198,8 +197,7 @@ class RuntimePodSUT(EntitySUT):
     def _call(self, op: str) -> CallAnswer:
         match op:
             case "RunPodSandbox":
-                answer = self._session.run(self._pod, handler=_NO_HANDLER if self._wants("undone") else "")
-                return self._new(answer, answer.message.pod_sandbox_id if answer.message else "")
+                return self._new(self._session.run(self._pod, handler=_NO_HANDLER if self._wants("undone") else ""))
             case "CreateContainer":
                 config = self._session.container(self._session.name())
                 return self._ask(op, config=config, sandbox_config=self._pod)

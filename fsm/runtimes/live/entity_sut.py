@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 from fsm.conformance.oracle import ToldEvents
 from fsm.machine import Machine
 from fsm.runtimes.live.call_recording import named
+from fsm.runtimes.live.passing_calls import id_in
 from fsm.runtimes.live.runtime_session import RuntimeSession, listed, wait
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer
@@ -89,9 +90,9 @@ class EntitySUT(ABC):
     def _wants(self, *outcomes: str) -> bool:
         return not self._wanted.isdisjoint(outcomes)
 
-    def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
+    def _new(self, answer: CallAnswer) -> CallAnswer:
         if answer.code == "OK":
-            self._keep(identity)
+            self._keep(id_in(answer.message))
         return answer
 
     def _keep(self, identity: str) -> None:

@@ -158,12 +158,8 @@ class ToldPlugin(NriRecorder):
         super().__init__(self._keep)
         self._address, self._mine = address, mine
         self.recording: list[bytes] = []
-        self._begun = 0
-        self.told: list[tuple[str, str]] = []
-        self.refused: set[str] = set()
+        self.forget()
         self.doing = ""
-        self.lost = ""  # the reason why the runtime closed the connection, or an empty string
-        self.running: set[str] = set()  # ids of the containers that run according to the events received
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
         self._synchronized = threading.Event()
@@ -183,10 +179,10 @@ class ToldPlugin(NriRecorder):
 
     def forget(self) -> None:
         self._begun = len(self.recording)
-        self.told.clear()
-        self.refused.clear()
-        self.running.clear()
-        self.lost = ""
+        self.told: list[tuple[str, str]] = []
+        self.refused: set[str] = set()
+        self.running: set[str] = set()  # ids of the containers that run according to the events received
+        self.lost = ""  # the reason why the runtime closed the connection, or an empty string
 
     def join(self) -> None:
         """Return once the runtime relays events to the plugin, or raise :class:`BrokenError`."""

@@ -21,7 +21,6 @@ from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node import HANDLERS, ServedNode
 from fsm.runtimes.reference.node.error_words import full_id, refusal_text
-from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.node.workloads import limits
 from fsm.runtimes.reference.pods.surroundings import Metadata
 from fsm.runtimes.sockets import cri_pb2 as cri
@@ -152,8 +151,9 @@ class CriServer:
         await self.node.containers.discard(request.container_id)
 
     async def ListContainers(self, request: cri.ListContainersRequest) -> cri.ListContainersResponse:
-        found = self._selected_containers(self.node.containers.store.values(), request.filter)
-        return cri.ListContainersResponse(containers=[node_messages.listed_container(each) for each in found])
+        store = self.node.containers.store
+        entries = [node_messages.listed_container(each) for each in store.values()]
+        return cri.ListContainersResponse(containers=self._filter_entries(entries, request.filter, store))
 
     async def ContainerStatus(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         found, status = self.node.containers.status(request.container_id)
@@ -187,9 +187,10 @@ class CriServer:
         return cri.ContainerStatsResponse(stats=node_messages.stats(found, time.time_ns()))
 
     async def ListContainerStats(self, request: cri.ListContainerStatsRequest) -> cri.ListContainerStatsResponse:
-        running = [each for each in self.node.containers.store.values() if each.shows == RUNNING]
-        found = self._selected_containers(running, request.filter)
-        return cri.ListContainerStatsResponse(stats=[node_messages.stats(each, time.time_ns()) for each in found])
+        store, now = self.node.containers.store, time.time_ns()
+        entries = [node_messages.listed_container(each) for each in store.values() if each.shows == RUNNING]
+        found = self._filter_entries(entries, request.filter, store)
+        return cri.ListContainerStatsResponse(stats=[node_messages.stats(store[each.id], now) for each in found])
 
     async def UpdateContainerResources(self, request: cri.UpdateContainerResourcesRequest) -> None:
         await self.node.containers.update(request.container_id, limits(request.linux))
@@ -231,11 +232,6 @@ class CriServer:
             if all(getattr(entry, name) == value for name, value in wanted.items())
             and labels.items() <= dict(entry.labels).items()
         ]
-
-    def _selected_containers(self, containers: Iterable[NodeContainer], asked: Message) -> list[NodeContainer]:
-        store = self.node.containers.store
-        entries = [node_messages.listed_container(container) for container in containers]
-        return [store[entry.id] for entry in self._filter_entries(entries, asked, store)]
 
     async def ListImages(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
         wanted = request.filter.image.image

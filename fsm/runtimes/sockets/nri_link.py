@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -99,7 +99,6 @@ CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}  # maps each service to the number 
 VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and report to each other
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
-BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -125,15 +124,6 @@ class PluginChanges:
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
-
-
-def mask(events: Collection[str]) -> int:
-    """Return the bit mask of *events*.
-
-    >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
-    '0x401'
-    """
-    return sum(1 << (NUMBERS[event] - 1) for event in set(events))
 
 
 class NriLink(Multiplexer):

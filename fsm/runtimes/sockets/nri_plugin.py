@@ -13,19 +13,11 @@ from google.protobuf.message import Message
 from fsm.runtimes.names import EVENTS, POD_EVENTS, REGISTRATION, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets import unix_sockets
-from fsm.runtimes.sockets.nri_link import (
-    BY_NUMBER,
-    PLUGIN,
-    VERSION,
-    NriError,
-    NriLink,
-    PluginChanges,
-    RelayedEvent,
-    mask,
-)
+from fsm.runtimes.sockets.nri_link import NUMBERS, PLUGIN, VERSION, NriError, NriLink, PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 ALWAYS: Final = frozenset(EVENTS[: EVENTS.index("RemoveContainer") + 1])  # the events of the first version of NRI
+BY_NUMBER: Final = {number: name for name, number in NUMBERS.items()}
 AGAIN: Final = (0.01, 0.5)
 """The minimum and maximum time between attempts to connect, in seconds. It doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised
@@ -55,6 +47,15 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     (True, 11)
     """
     return frozenset(EVENTS) if request.NRI_version else ALWAYS
+
+
+def mask(events: Collection[str]) -> int:
+    """Return the bit mask of *events*.
+
+    >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
+    '0x401'
+    """
+    return sum(1 << (NUMBERS[event] - 1) for event in set(events))
 
 
 class RefusedError(NriError):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -24,7 +23,6 @@ M = TypeVar("M", bound=Message)
 BATCH: Final = LONGEST - (64 << 10)
 """Maximum number of bytes of pods and containers in a Synchronize message, which has other fields as well."""
 
-_NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
     "CreateContainer": nri.CreateContainerResponse,
     "UpdateContainer": nri.UpdateContainerResponse,
@@ -43,9 +41,8 @@ class NriDomain(Protocol):
         """Apply the *updates* that *plugin* requests, and return those that failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginLost:
-    """A plugin that is no longer connected. ``why`` is the error, or empty if there was none."""
+class PluginLost(NamedTuple):
+    """A plugin that is no longer connected. If it never registered, its name is ``-``. ``why`` is the error, if any."""
 
     plugin: str
     why: str
@@ -193,7 +190,7 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
+        return tuple(PluginLost(plugin=each.name if each.index else "-", why=each.why) for each in self._lost)
 
     def accept(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, launched_as: tuple[str, str] | None = None
@@ -242,7 +239,7 @@ class NriRuntime:
         before = len(self._lost)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self.plugins) < plugins and all(plugin.plugin == _NOBODY for plugin in self.lost[before:]):
+                while len(self.plugins) < plugins and not any(plugin.index for plugin in self._lost[before:]):
                     self._changed.clear()
                     await self._changed.wait()
         return len(self.plugins) >= plugins
