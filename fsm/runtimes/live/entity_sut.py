@@ -116,14 +116,14 @@ class EntitySUT(ABC):
                 return self._session.answered(self._call(self._rpc[event])).reply
             if event == "exit":
                 self._exit()
-            elif event == "restart" and self._session.damage and self._seen and self._wanted & DAMAGED:
-                self._session.damage(self._id)
-            elif event == "restart" and self._session.restart:
-                self._session.restart()
-            elif event == "restart":
-                raise UnsupportedError("restarts are tested only with --restart-command")
-            else:
+            elif event != "restart":
                 raise UnsupportedError("no CRI client can cause this event")
+            elif self._session.damage and self._seen and self._wanted & DAMAGED:
+                self._session.damage(self._id)
+            elif self._session.restart:
+                self._session.restart()
+            else:
+                raise UnsupportedError("restarts are tested only with --restart-command")
             return ""
         finally:
             self._wanted.clear()

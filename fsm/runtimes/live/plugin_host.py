@@ -148,26 +148,28 @@ class AnswerCheck:
         if self._factory is None:
             return ""
         try:
-            self._answers = self._factory([*map(_message_dict, pods)], [*map(_message_dict, containers)])
+            answers = self._answers = self._factory([*map(_message_dict, pods)], [*map(_message_dict, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
             return f"cannot be judged, because the checker of answers failed: {_error_text(error)}"
-        return self._verdict("Synchronize", {}, None, {"update": [*map(_message_dict, updates)]})
+        answer = {"update": [*map(_message_dict, updates)]}
+        return _verdict(answers, "Synchronize", {}, None, answer) if answers is not None else ""
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
+        if self._answers is None:
+            return ""
         answer: dict[str, Any] = {"update": [*map(_message_dict, changes.updates)]}
         if changes.adjustment is not None:
             answer["adjust"] = _message_dict(changes.adjustment)
         container = _message_dict(event.container) if event.container is not None else None
-        return self._verdict(event.name, _message_dict(event.pod), container, answer)
+        return _verdict(self._answers, event.name, _message_dict(event.pod), container, answer)
 
-    def _verdict(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
-        if self._answers is None:
-            return ""
-        try:
-            said = self._answers.on(event, pod, container, answer)
-        except (Exception, SystemExit) as error:  # noqa: BLE001
-            said = _error_text(error)
-        return f"has answered {event} wrongly: {said}" if said else ""
+
+def _verdict(answers: Answers, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
+    try:
+        said = answers.on(event, pod, container, answer)
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        said = _error_text(error)
+    return f"has answered {event} wrongly: {said}" if said else ""
 
 
 def _message_dict(message: Message) -> dict[str, Any]:

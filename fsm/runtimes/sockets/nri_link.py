@@ -7,6 +7,7 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
@@ -40,8 +41,7 @@ def frames(connection: int, data: bytes) -> bytes:
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
     """
-    cuts = [0, *range(FIRST, len(data), LONGEST)] if len(data) > FIRST else [0]
-    pieces = [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
+    pieces = [data[start:end] for start, end in pairwise([0, *range(FIRST, len(data), LONGEST), len(data)])]
     return b"".join(_HEADER.pack(connection, len(piece)) + piece for piece in pieces)
 
 
