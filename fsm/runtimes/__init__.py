@@ -19,7 +19,4 @@ ENTRY_POINTS: Final[Mapping[str, Mapping[str, str]]] = {
         "serve": "fsm.runtimes.live_commands:SERVE",
     },
 }
-"""The entry points that fsm itself registers, by group.
-
-Recording forms are tried in the order in which they are listed here.
-"""
+"""The entry points that fsm itself registers, by group. Recording forms are tried in this order."""

@@ -1,8 +1,8 @@
-"""Convert steps of a machine to shell lines for ``crictl``, or for ``grpcurl`` if ``crictl`` has no such command.
+"""Convert steps of a machine to shell lines for ``crictl``.
 
 A step says only what must happen. This module chooses a container that makes it happen, such as one that exits by
-itself. Some ``crictl`` commands do not make the call that a step needs. For example, ``crictl rm`` refuses to remove
-a running container. In such cases, the script makes the call with ``grpcurl``.
+itself. If ``crictl`` does not make the call that a step needs, such as the removal of a running container, the script
+makes it with ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from fsm.conformance.client_paths import usual
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.scheme import DomainClient
 from fsm.machine import Event, Machine
-from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
+from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.sut import Stimulus
 
-SECONDS: Final = 4
-"""Number of seconds for which the process of ``ends.json`` runs before it exits."""
+SECONDS: Final = 4  # number of seconds for which the process of ``ends.json`` runs before it exits
 
 _SHELL: Final = tomllib.loads((files("fsm.runtimes") / "crictl.toml").read_text(encoding="utf-8"))
 PREAMBLE: Final[str] = _SHELL["preamble"]
@@ -29,6 +28,7 @@ PREAMBLE: Final[str] = _SHELL["preamble"]
 _COMMANDS: Final[Mapping[str, str]] = _SHELL["commands"]
 _FAILING: Final[Mapping[str, str]] = _SHELL["failing"]
 _DIRECT: Final[Mapping[str, str]] = _SHELL["direct"]
+_CREATES: Final = {POD: "RunPodSandbox", CONTAINER: "CreateContainer"}
 _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
 """States in which ``crictl rm`` and ``crictl rmp`` call the runtime instead of failing by themselves."""
 
@@ -43,10 +43,9 @@ def takes(machine: Machine) -> bool:
 def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     """Return shell lines that perform *steps* on a new entity. The lines require :data:`PREAMBLE`.
 
-    The variable ``$POD`` or ``$CONTAINER`` holds the id of the entity. The last line removes everything that the
-    lines created. If the expected outcome of a step is not the usual outcome, a comment names the expected outcome.
-    If no command can cause a step, the line is a ``:`` command with a comment. Raise ``ValueError`` unless
-    :func:`takes` accepts the machine.
+    ``$POD`` or ``$CONTAINER`` holds the id of the entity. The last line removes everything that the lines created. A
+    comment names the expected outcome of a step if it is not the usual one. If no command can cause a step, the line
+    is ``:`` with a comment. Raise ``ValueError`` unless :func:`takes` accepts the machine.
 
     >>> from fsm.conformance.plan import steps
     >>> from fsm.language.library import load
@@ -62,23 +61,11 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     machine = plan.table.machine
     if not takes(machine):
         raise ValueError(f"{machine.name} has calls that a CRI client does not make")
-    end = ['crictl rmp --force "$POD"'] if machine.entity in _created_entities(machine, steps) else []
-    return (*_begin(machine, steps), *_Writer(plan, steps).lines(), *end)
-
-
-def _begin(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
-    if machine.entity == CONTAINER and CONTAINER in _created_entities(machine, steps):
-        yield "POD=$(crictl runp pod.json)"
-    if machine.entity not in _created_entities(machine, steps[:1]):
-        yield f"{machine.entity.upper()}=$NOBODY"
-
-
-def _created_entities(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
-    return {_entity_of(rpc) for step in steps if (rpc := machine.events[step.event].rpc) in MAKES}
-
-
-def _entity_of(rpc: str) -> str:
-    return POD if rpc == "RunPodSandbox" else CONTAINER
+    calls, making = [machine.events[step.event].rpc for step in steps], _CREATES[machine.entity]
+    begin = ["POD=$(crictl runp pod.json)"] if making in calls and machine.entity == CONTAINER else []
+    nobody = [] if calls[:1] == [making] else [f"{machine.entity.upper()}=$NOBODY"]
+    end = ['crictl rmp --force "$POD"'] if making in calls else []
+    return (*begin, *nobody, *_Writer(plan, steps).lines(), *end)
 
 
 class _Writer:
@@ -116,7 +103,7 @@ class _Writer:
 
     def _line(self, index: int, event: Event, state: int) -> str:
         step, table = self._steps[index], self._plan.table
-        if event.rpc in MAKES and _entity_of(event.rpc) == self._machine.entity:
+        if event.rpc == _CREATES[self._machine.entity]:
             return self._making(index, event.rpc, again=state != table.initial)
         if event.rpc == "CreateContainer":
             return 'crictl create "$POD" container.json pod.json'
@@ -161,7 +148,7 @@ class _Writer:
 
 
 CRICTL: Final = DomainClient(
-    creates={POD: "RunPodSandbox", CONTAINER: "CreateContainer"},
+    creates=_CREATES,
     removes=frozenset({"RemoveContainer", "RemovePodSandbox"}),
     looks=frozenset({"ContainerStatus", "PodSandboxStatus"}),
     arranged=frozenset({"StartContainer"}),  # a command that does not exist makes the call fail

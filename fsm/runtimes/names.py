@@ -5,7 +5,6 @@ from typing import Final
 
 CONTAINER: Final = "container"
 POD: Final = "pod"
-
 CREATED: Final = "CONTAINER_CREATED"
 RUNNING: Final = "CONTAINER_RUNNING"
 READY: Final = "SANDBOX_READY"
@@ -13,9 +12,7 @@ NOT_READY: Final = "SANDBOX_NOTREADY"
 
 FULL: Final = 64
 FULL_ID: Final = re.compile(rf"[0-9a-f]{{{FULL}}}")
-
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",
     "RemovePodSandbox",
@@ -84,6 +81,5 @@ RELAYED: Final = {
 }
 """Maps each call to the events that plugins receive before the call succeeds."""
 
-REGISTRATION: Final = 5.0
-REQUEST: Final = 2.0
-"""Default limits in seconds for registering a plugin and for answering a request."""
+REGISTRATION: Final = 5.0  # default limit in seconds for registering a plugin
+REQUEST: Final = 2.0  # default limit in seconds for answering a request

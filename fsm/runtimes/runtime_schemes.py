@@ -39,14 +39,12 @@ def _repeat_failures(asked: SutRequest, tested: Tested) -> Tested:
 
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
-    session = of_extra("fsm.runtimes.live.runtime_session", "fsm test")
-
-    before = session.shims()
+    shims = of_extra("fsm.runtimes.live.runtime_session", "fsm test").shims
+    before = shims()
 
     def remaining() -> str:
-        remedy = session.left(before)
-        number = remedy.count(" ")
-        return f"{number} shims of the runtime were left running; to remove them: {remedy}" if remedy else ""
+        new = [str(process) for process in sorted(shims() - before)]
+        return f"{len(new)} shims of the runtime were left running; to remove them: kill {' '.join(new)}" if new else ""
 
     yield remaining
 
@@ -72,39 +70,27 @@ def _planning_machine(request: PlanRequest) -> Machine | None:
 
 def _check_relayed(request: PlanRequest) -> None:
     name = request.model
-    if name != NODE and name not in RELAYED:
-        raise ValueError(
-            f"--nri can be used only with {NODE}, {', '.join(RELAYED)}; leave out --nri, or name one of these models"
-        )
+    if name not in {NODE, *RELAYED}:
+        models = ", ".join((NODE, *RELAYED))
+        raise ValueError(f"--nri can be used only with {models}; leave out --nri, or name one of these models")
     if request.parts and {**ONE_POD, **request.parts} != ONE_POD:
         raise ValueError("a runtime can be tested only with --parts pod=1,container=1")
+    groups: list[Mapping[str, Bounded]] = [load_any(name).profiles]
     if name == NODE:
-        system = load_system(name)
-        groups: list[Mapping[str, Bounded]] = [
-            system.profiles,
-            *(part.machine.profiles for part in system.parts.values()),
-        ]
-    else:
-        groups = [load_any(name).profiles]
+        groups += [part.machine.profiles for part in load_system(name).parts.values()]
     if wrong := unknown_profile(request.profile, groups):
         raise ValueError(f"--profile '{wrong[0]}': {wrong[1]}")
 
 
 def _plugin(asked: SutRequest) -> Callable[[], SUT]:
-    name = f"nri-plugin:{asked.rest}"
-    plugins = of_extra("fsm.runtimes.live.plugin_test", name)
-    answers = _answers(asked.options.get("answers", ""))
-    return partial(plugins.PluginSUT, asked.machine, asked.rest, asked.timeout, answers)
-
-
-def _answers(name: str) -> Callable[..., object] | None:
-    if not name:
-        return None
+    plugins = of_extra("fsm.runtimes.live.plugin_test", f"nri-plugin:{asked.rest}")
+    name = asked.options.get("answers", "")
     kind, _, rest = name.partition(":")
-    if kind != "python" or not rest:
+    if name and (kind != "python" or not rest):
         hint = f"use python:MODULE:CLASS; see {documented('how-to/nri')}"
         raise refused(name, "FSM601", "this does not name a class that checks answers", hint)
-    return named_object(name, rest)
+    answers = named_object(name, rest) if name else None
+    return partial(plugins.PluginSUT, asked.machine, asked.rest, asked.timeout, answers)
 
 
 RUNTIME: Final = Scheme(

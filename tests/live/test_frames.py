@@ -6,19 +6,47 @@ import asyncio
 import socket
 import struct
 import tracemalloc
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.sockets.nri_link import FIRST, LONGEST, FrameDecoder, FrameError, Multiplexer, frames
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+from fsm.runtimes.sockets.nri_link import FIRST, LONGEST, FrameError, Multiplexer, frames
 
 
-def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
-    streams: dict[int, bytes] = {}
-    for connection, piece in pieces:
-        streams[connection] = streams.get(connection, b"") + piece
+def joined(messages: list[tuple[int, bytes]]) -> dict[int, bytes]:
+    streams = dict.fromkeys(range(1, 5), b"")
+    for connection, data in messages:
+        streams[connection] += data
     return streams
+
+
+async def decoded(pieces: list[bytes]) -> dict[int, bytes]:
+    """Send *pieces* one by one, and return the data that arrives on each of four connections."""
+    (_, writer), far = await ends()
+    got = dict.fromkeys(range(1, 5), b"")
+
+    def taker(number: int) -> Callable[[bytes], Awaitable[None]]:
+        async def take(data: bytes) -> None:
+            got[number] += data
+
+        return take
+
+    far.takers = {number: taker(number) for number in got}
+    running = asyncio.create_task(far.run())
+    for piece in pieces:
+        writer.write(piece)
+        await asyncio.sleep(0)
+    writer.close()
+    try:
+        await running
+    finally:
+        await far.close()
+    return got
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
@@ -36,20 +64,16 @@ SIZES = st.lists(st.integers(0, 40), max_size=30)
 @given(MESSAGES, SIZES)
 def test_what_is_encoded_is_decoded_however_it_is_cut(messages: list[tuple[int, bytes]], sizes: list[int]) -> None:
     wire = b"".join(frames(connection, data) for connection, data in messages)
-    decoder = FrameDecoder()
 
-    found = [each for piece in cut(wire, sizes) for each in decoder.pieces(piece)]
-
-    assert joined([each for each in messages if each[1]]) == joined(found)
-    assert not decoder.within
+    assert joined(messages) == asyncio.run(decoded(cut(wire, sizes)))
 
 
-@given(MESSAGES.filter(lambda those: any(data for _, data in those)))
+@given(MESSAGES.filter(bool))
 def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     wire = b"".join(frames(connection, data) for connection, data in messages)
-    decoder = FrameDecoder()
 
-    assert joined(list(decoder.pieces(wire[:-1]))) != joined([each for each in messages if each[1]]) or decoder.within
+    with pytest.raises(FrameError, match="ended in the middle of a frame"):
+        asyncio.run(decoded([wire[:-1]]))
 
 
 @pytest.mark.parametrize(
@@ -87,26 +111,37 @@ def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> 
 )
 def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
     with pytest.raises(FrameError) as refused:
-        list(FrameDecoder().pieces(header))
+        asyncio.run(decoded([header]))
 
     assert why == str(refused.value)
 
 
-def test_a_long_frame_takes_no_memory() -> None:
+async def test_a_long_frame_takes_no_memory() -> None:
     """A long legal frame uses no memory, because it is passed on in pieces."""
+    (_, writer), far = await ends()
+    sizes: list[int] = []
+
+    async def take(data: bytes) -> None:
+        sizes.append(len(data))
+
+    far.takers = {1: take}
+    running = asyncio.create_task(far.run())
     chunk = bytes(65_536)
-    decoder = FrameDecoder()
     tracemalloc.start()
     try:
-        count = sum(len(piece) for _, piece in decoder.pieces(struct.pack(">II", 1, LONGEST)))
-        while count < LONGEST:
-            count += sum(len(piece) for _, piece in decoder.pieces(chunk[: LONGEST - count]))
+        writer.write(struct.pack(">II", 1, LONGEST))
+        for at in range(0, LONGEST, len(chunk)):
+            writer.write(chunk[: LONGEST - at])
+            await writer.drain()
+        writer.close()
+        await running
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+        await far.close()
 
-    assert count == LONGEST
-    assert peak < 4 * len(chunk)
+    assert sum(sizes) == LONGEST
+    assert peak < 16 * len(chunk)
 
 
 async def ends() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], Multiplexer]:
@@ -125,11 +160,9 @@ async def test_connections_over_one_stream_do_not_mix() -> None:
     async def two(data: bytes) -> None:
         got[2] += data
 
-    far.open(1, one)
-    far.open(2, two)
-    sends = [near.open(number, one) for number in (1, 2, 3)]
+    far.takers = {1: one, 2: two}
     running = asyncio.create_task(far.run())
-    await asyncio.gather(*(send(bytes([65 + number]) * 100_000) for number, send in enumerate(sends)))
+    await asyncio.gather(*(near.send(number, bytes([64 + number]) * 100_000) for number in (1, 2, 3)))
     await near.close()
     await running
     await far.close()
@@ -150,15 +183,7 @@ async def test_an_end_within_a_frame_is_an_error() -> None:
 
 async def test_nobody_sends_on_what_is_closed() -> None:
     (_, writer), near = await ends()
-
-    async def nothing(data: bytes) -> None:
-        raise AssertionError(data)
-
-    send = near.open(1, nothing)
     await near.close()
     with pytest.raises(ConnectionError):
-        await send(b"late")
-    for number in (0, 1):
-        with pytest.raises(ValueError, match="connection"):
-            near.open(number, nothing)
+        await near.send(1, b"late")
     writer.close()

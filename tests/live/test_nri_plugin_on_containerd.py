@@ -58,9 +58,6 @@ class Listening:
             await asyncio.sleep(3)
         return None
 
-    async def shut_down(self) -> None:
-        """Ignore the shutdown; the plugin runs until it is asked to leave."""
-
 
 @asynccontextmanager
 async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:

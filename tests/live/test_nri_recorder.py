@@ -23,6 +23,7 @@ from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RelayedEvent, fra
 from fsm.runtimes.sockets.nri_runtime import NriRuntime
 from fsm.runtimes.sockets.ttrpc import MessageKind, encoded
 from fsm.runtimes.sockets.ttrpc_pb2 import Request
+from fsm.runtimes.sockets.unix_sockets import accept_streams, bound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -71,7 +72,7 @@ async def runtime(
     socket: Path, domain: Domain | None = None, *, request: float = 2.0, old: bool = False
 ) -> AsyncIterator[NriRuntime]:
     there = NriRuntime(domain or Domain(), name="containerd", version="2.1.9", request=request, state_changes=old)
-    with closing(await there.listen(str(socket))):
+    with closing(accept_streams(bound(str(socket)), there.accept)):
         yield there
         await there.close()
 

@@ -16,7 +16,8 @@ from fsm.runtimes.names import EVENTS, POD_EVENTS
 from fsm.runtimes.reference.driven import LoopSUT, driver
 from fsm.runtimes.reference.nri.messages import NRIError, RegistrationError
 from fsm.runtimes.sockets import nri_pb2 as nri
-from fsm.runtimes.sockets.nri_link import PLUGIN, NriLink, PluginChanges, RelayedEvent, mask
+from fsm.runtimes.sockets.nri_link import PLUGIN, NriLink, PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_plugin import mask
 from fsm.runtimes.sockets.nri_runtime import NriRuntime, PluginSession
 from fsm.runtimes.sockets.ttrpc import Code, Handler, RpcError, method
 

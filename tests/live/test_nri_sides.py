@@ -17,7 +17,7 @@ from fsm.runtimes.sockets.nri_link import NUMBERS, PLUGIN, NriError, NriLink, Pl
 from fsm.runtimes.sockets.nri_plugin import NriPlugin, RefusedError
 from fsm.runtimes.sockets.nri_runtime import NriRuntime, PluginLost, synchronisation
 from fsm.runtimes.sockets.ttrpc import RpcError
-from fsm.runtimes.sockets.unix_sockets import bound
+from fsm.runtimes.sockets.unix_sockets import accept_streams, bound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -54,9 +54,6 @@ class Told:
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-    async def shut_down(self) -> None:
-        self.told.append("shut down")
 
     async def _hang(self, where: str) -> None:
         if where in self.hangs:
@@ -241,7 +238,7 @@ async def test_a_plugin_that_never_registers_is_dropped() -> None:
 @pytest.mark.parametrize(("name", "index", "what"), [("a,b", "10", "name"), ("", "10", "name"), ("a", "1", "index")])
 async def test_a_wrong_name_is_refused(name: str, index: str, what: str, tmp_path: Path) -> None:
     runtime = NriRuntime(Domain(), registration=0.1)
-    with closing(await runtime.listen(str(tmp_path / "nri.sock"))):
+    with closing(accept_streams(bound(str(tmp_path / "nri.sock")), runtime.accept)):
         with pytest.raises(RefusedError, match=f"invalid plugin {what}"):
             await NriPlugin(name, index, Told()).run(f"unix://{tmp_path}/nri.sock")
         await runtime.close()
@@ -308,7 +305,7 @@ async def test_a_plugin_connects_again_when_the_runtime_restarts(tmp_path: Path)
     lost: list[Exception | None] = []
     for restart in range(2):
         runtime = NriRuntime(Domain())
-        with closing(await runtime.listen(path)):
+        with closing(accept_streams(bound(path), runtime.accept)):
             if not restart:
                 running = asyncio.create_task(plugin.run(path, lost=lost.append))
             assert await runtime.joined(1, 5)

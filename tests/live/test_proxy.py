@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -179,6 +180,11 @@ def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) 
     assert proxy.said[1:] == ["the runtime can be reached again", "the runtime has closed a connection"]
 
 
+def _is_refused(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == errno.ECONNREFUSED
+
+
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
     """Calls that outlast the grace period are cut off, which is recorded."""
     with (
@@ -198,7 +204,7 @@ def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
         assert next(call) == b"first"
         ending = threading.Thread(target=proxy.end)
         ending.start()
-        wait_for(lambda: proxy.proxy.ending)
+        wait_for(lambda: _is_refused(tmp_path / "proxy"))
         go.set()
         assert list(call) == [b"last"]
         ending.join(5)

@@ -11,7 +11,8 @@ from served import ServedClient, served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live.call_recording import of_events, recorded
+from fsm.runtimes.live.call_recording import recorded
+from fsm.runtimes.live.passing_calls import of_events
 from fsm.runtimes.sockets.cri_client import CriClient
 from fsm.verdict import Holds
 

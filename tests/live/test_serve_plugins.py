@@ -51,9 +51,6 @@ class Listener:
             raise answer
         return answer
 
-    async def shut_down(self) -> None:
-        pass
-
     def heard(self) -> list[str]:
         """Return the events that have arrived since the last call."""
         told = [*self.told]

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.sockets.spdy import DICTIONARY, Left, Opened, Pinged, Spdy, SpdyError, StreamData
+from fsm.runtimes.sockets.spdy import DICTIONARY, Opened, Pinged, Spdy, SpdyError, StreamData
 
 TEXTS = st.text(max_size=8)
 FRAMES = st.one_of(
-    st.builds(Opened, stream=st.integers(1, 9), headers=st.dictionaries(TEXTS, TEXTS, max_size=3)),
+    st.builds(
+        Opened, stream=st.integers(1, 9), headers=st.dictionaries(TEXTS, TEXTS, max_size=3), over=st.just(value=False)
+    ),
     st.builds(StreamData, stream=st.integers(1, 9), data=st.binary(max_size=40), over=st.booleans()),
     st.builds(Pinged, number=st.integers(0, 2**31 - 1)),
-    st.just(Left()),
+    st.none(),
 )
 
 
@@ -39,12 +41,12 @@ def test_the_dictionary_is_that_of_spdy() -> None:
 
 @given(st.lists(FRAMES, max_size=6), st.integers(1, 50))
 def test_frames_arrive_as_they_were_sent(frames: list[object], size: int) -> None:
-    """However they are split; headers are compressed with the state of earlier ones."""
+    """However they are split; headers are compressed with the state of earlier ones. A farewell is no event."""
     sender, receiver = Spdy(), Spdy()
     sent = b"".join(_sent(sender, each) for each in frames)
     arrived = [event for at in range(0, len(sent), size) for event in receiver.receive(sent[at : at + size])]
 
-    assert frames == arrived
+    assert [each for each in frames if each is not None] == arrived
 
 
 @given(st.binary(max_size=80))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -113,11 +112,8 @@ def passing(listen: Path, to: Path, rules: FaultRules | None = None, *, grace: f
     said: list[str] = []
     stop = asyncio.Event()
 
-    def bind() -> None:
-        listener.bind(str(listen))
+    with listening(f"unix:{listen}") as listener, asyncio.Runner() as runner:
         listener.listen()
-
-    with socket.socket(socket.AF_UNIX) as listener, listening(f"unix:{listen}", bind), asyncio.Runner() as runner:
         proxy = Proxy(listener, str(to), ended=calls.append, rules=rules, say=said.append)
         loop = runner.get_loop()
         thread = threading.Thread(target=runner.run, args=(proxy.run(stop, grace=grace),))

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fsm.runtimes.sockets import nri_pb2 as nri
@@ -62,11 +63,9 @@ async def main() -> None:
         for message in decoder.messages(data):
             await answer(send, message.stream, message.data or b"")
 
-    async def answered(data: bytes) -> None:
-        await client.received(data)
-
-    send = mux.open(CONNECTIONS[PLUGIN], asked)
-    client = Client(mux.open(CONNECTIONS[RUNTIME], answered))
+    send = partial(mux.send, CONNECTIONS[PLUGIN])
+    client = Client(partial(mux.send, CONNECTIONS[RUNTIME]))
+    mux.takers = {CONNECTIONS[PLUGIN]: asked, CONNECTIONS[RUNTIME]: client.received}
     running = asyncio.create_task(mux.run())
     request = nri.RegisterPluginRequest(plugin_name="hostile", plugin_idx="10")
     await client.call(RUNTIME, "RegisterPlugin", request, nri.Empty, 5)

@@ -107,9 +107,6 @@ class Pinning:
     async def ask(self, identity: str) -> None:
         await self.plugin.update_containers([self.update(identity)])
 
-    async def shut_down(self) -> None:
-        """Do nothing."""
-
 
 async def launched(plugin: NriPlugin) -> None:
     """Serve the connection that the runtime has left open for this process."""

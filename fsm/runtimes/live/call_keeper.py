@@ -1,9 +1,8 @@
 """A keeper process between a test and a runtime, which lets calls in progress finish even if the test is killed.
 
 If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process
-running, and CRI does not show it. To prevent this, the test connects to the keeper, which forwards everything to the
-runtime except the frames that cancel a call. The keeper closes a connection to the runtime only when all calls on it
-have been answered.
+running, and CRI does not show it. The keeper therefore forwards everything to the runtime except the frames that
+cancel a call, and closes a connection to the runtime only when all calls on it have been answered.
 
 This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input
 is the socket that it listens on. It exits when no process has the other end of its standard output open.
@@ -30,8 +29,7 @@ _SECONDS: Final = 30.0  # number of seconds within which calls in progress must 
 class CallKeeper:
     """A process that listens on a socket in *folder* and forwards connections to the runtime.
 
-    The ``address`` is valid only in the process that created this object, because it refers to one of its file
-    descriptors.
+    The ``address`` is valid only in the process that created this object: it refers to one of its file descriptors.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:

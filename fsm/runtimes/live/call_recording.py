@@ -2,28 +2,28 @@
 
 A call is written as one line when it has ended. A successful ContainerStatus call has a second line with the status.
 
-If a call passed through a proxy, the line shows the request that reached the runtime and the runtime's answer. If the
-client received something else, ``injected`` describes it. A call that never reached the runtime has the ``op``
-``fault``, and a connection that failed or was lost has the ``op`` ``connect``. These two do not count as calls in a
-lifecycle.
+If a call passed through a proxy, the line shows the request that reached the runtime and the runtime's answer, and
+``injected`` describes what the client received instead. A call that never reached the runtime has the ``op``
+``fault``, and a connection that failed or was lost has the ``op`` ``connect``. Neither counts as a call.
 """
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
+from typing import Any, BinaryIO, Final, Generic, TypeVar
 
 import msgspec
 from google.protobuf.message import DecodeError
 
-from fsm.runtimes.live.passing_calls import PassedCall
-from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
+from fsm.runtimes.live.passing_calls import PassedCall, id_in, identity, known, of_events, of_lifecycle
+from fsm.runtimes.names import MAKES
 from fsm.runtimes.recordings.container_events import EVENT
-from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, Method
+from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.runtimes.sockets.cri_pb2 import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 
 T = TypeVar("T")
@@ -94,6 +94,7 @@ class Outbox(Generic[T]):
 
 
 _ENCODER: Final = msgspec.json.Encoder()
+_STATUS: Final = ("exit_code", "created_at", "started_at", "finished_at", "reason", "message")
 
 
 def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
@@ -108,17 +109,13 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
     asked: Any = answer.request
     op, found = answer.op, answer.message
     line: dict[str, int | str] = {"op": op}
-    match op:
-        case "RunPodSandbox":
-            line["id"] = found.pod_sandbox_id if found is not None else ""
-        case "CreateContainer":
-            line["id"] = found.container_id if found is not None else ""
-            line["pod"] = asked.pod_sandbox_id
-            line["command"] = " ".join((*asked.config.command, *asked.config.args))
-        case _:
-            identity = getattr(asked, "container_id", "") or getattr(asked, "pod_sandbox_id", "")
-            if identity:
-                line["id"] = identity
+    if op in MAKES:
+        line["id"] = id_in(found) if found is not None else ""
+    elif named_id := id_in(asked):
+        line["id"] = named_id
+    if op == "CreateContainer":
+        line["pod"] = asked.pod_sandbox_id
+        line["command"] = " ".join((*asked.config.command, *asked.config.args))
     if op == "Version" and found is not None:
         line["version"] = found.runtime_version
     line |= {"start": answer.start, "end": answer.end, "code": answer.code, "detail": answer.detail}
@@ -132,12 +129,7 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
             "id": status.id,
             "start": answer.end,
             "state": named(ContainerState, status.state),
-            "exit_code": status.exit_code,
-            "created_at": status.created_at,
-            "started_at": status.started_at,
-            "finished_at": status.finished_at,
-            "reason": status.reason,
-            "message": status.message,
+            **{name: getattr(status, name) for name in _STATUS},
         }
 
 
@@ -153,11 +145,10 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
     return states.Name(number) if number in states.values() else str(number)
 
 
-class CallRecording:
-    """Appends calls to the file at *path*, which is compressed if its name ends in ``.gz``.
+class CallRecording(AbstractContextManager["CallRecording"]):
+    """Writes calls to the file at *path*, each immediately. It is compressed if its name ends in ``.gz``.
 
-    Each call is written immediately, so that at most the last one is lost if the process is killed. Threads may share
-    a recording.
+    Threads may share a recording.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -166,9 +157,6 @@ class CallRecording:
             gzip.GzipFile(filename=file, mode="wb") if file.suffix == ".gz" else file.open("wb")
         )
         self._lock = Lock()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -188,45 +176,10 @@ class CallRecording:
             self._file.close()
 
 
-_SERVICES: Final = frozenset(
-    f"/runtime.{version}.{service}" for version in ("v1", "v1alpha2") for service in ("RuntimeService", "ImageService")
-)
-
-
-def known(path: str) -> Method | None:
-    service, _, name = path.rpartition("/")
-    return METHODS.get(name) if service in _SERVICES else None
-
-
-def of_lifecycle(path: str) -> bool:
-    """Tell whether the method at *path* acts on a container or pod, or asks for the version.
-
-    >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
-    (True, False)
-    """
-    method = known(path)
-    return method is not None and method.name in POD_CALLS | CONTAINER_CALLS | {"Version"}
-
-
-def of_events(path: str) -> bool:
-    method = known(path)
-    return method is not None and method.name == "GetContainerEvents"
-
-
-def identity(path: str, request: bytes) -> str:
-    method = known(path)
-    try:
-        asked: Any = method.request.FromString(request) if method else None
-    except DecodeError:
-        return ""
-    return getattr(asked, "container_id", "") or getattr(asked, "pod_sandbox_id", "")
-
-
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines for *call* in the recording.
+    """Return the lines for *call* in the recording: none if it is not a CRI call, or a stream of anything but events.
 
-    There are none if it is not a CRI call, or if it is a stream other than the event stream. Raise ``DecodeError`` if
-    the messages of the call are not CRI messages.
+    Raise ``DecodeError`` if the messages of the call are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:

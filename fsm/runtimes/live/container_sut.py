@@ -1,15 +1,14 @@
 """Test one container or pod of a real runtime, making all calls through CRI.
 
-The container's process reads its exit code from a pipe and then exits. The pipe is in a directory that the test
-shares with the container. To make a start fail, the test moves this directory away. The process ignores SIGTERM, so
-that a stop with a grace period times out.
+The container's process reads its exit code from a pipe in a directory that the test shares with the container. To
+make a start fail, the test moves this directory away. The process ignores SIGTERM, so that a stop may time out.
 """
 
 import errno
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from itertools import cycle
 from pathlib import Path
 from shutil import rmtree
@@ -19,7 +18,7 @@ from msgspec.json import Decoder
 
 from fsm.machine import Machine
 from fsm.recordings.line_reader import decode
-from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT, KilledSUT
+from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, away, wait
 from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.sockets import cri_pb2 as cri
@@ -27,61 +26,41 @@ from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import UnsupportedError
 
 _INSIDE: Final = "/fsm"  # mount point of the shared directory in the container
-
 _PIPE: Final = "end"
-
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
+_CODES: Final = (0, 3)  # exit codes that the processes use in turn
 
 _OPENING: Final = 5.0  # number of seconds that a process may take to open its pipe after its start
 _GIVING_UP: Final = 0.1  # timeout in seconds for a stop that the test makes fail
-
 _GRACE: Final = 60
-
-_CODES: Final = (0, 3)  # exit codes that the processes use in turn
-
 _NO_IMAGE: Final = "localhost/container-fsm/no-such-image:0"
-
-_CERTAIN: Final[Mapping[tuple[str, str], str]] = {
-    ("CreateContainer", "created"): "",
-    ("CreateContainer", "failed"): "",
-    ("StartContainer", "begins"): "",
-    ("StartContainer", "started"): "",
-    ("StartContainer", "failed"): "containerd",
-    ("StartContainer", "discarded"): "cri-o",
-    ("RemoveContainer", "begins"): "",
-    ("RemoveContainer", "killed"): "",
-    ("RemoveContainer", "removed"): "",
-    ("ContainerStatus", "read"): "",
-    ("Exec", "prepared"): "",
-    ("Exec", "failed"): "",
-    ("ExecSync", "ran"): "",
-    ("ExecSync", "failed"): "",
-    ("Attach", "prepared"): "",
-    ("Attach", "failed"): "",
-    ("ReopenContainerLog", "reopened"): "",
-    ("ReopenContainerLog", "failed"): "",
-}
-"""Maps each outcome that a client can cause to the only runtime that promises it, or to "" if all do."""
+_NO_HANDLER: Final = "container-fsm-no-such-handler"
 
 
 class RuntimeContainerSUT(EntitySUT):
     """A container under test. *place* returns the configuration and id of its pod, which is a new pod by default."""
 
+    kind: ClassVar = "Container"
     states: ClassVar = cri.ContainerState
     key: ClassVar = "container_id"
-    status_call: ClassVar = "ContainerStatus"
-    removal: ClassVar = "RemoveContainer"
     listing: ClassVar = "ListContainers"
     calls: ClassVar = CONTAINER_CALLS | {"CreateContainer"}
-    certain: ClassVar = _CERTAIN
+    certain: ClassVar = {
+        "CreateContainer": {"created", "failed"},
+        "StartContainer": {"begins", "started", "failed on containerd", "discarded on cri-o"},
+        "RemoveContainer": {"begins", "killed", "removed"},
+        "ContainerStatus": {"read"},
+        "Exec": {"prepared", "failed"},
+        "ExecSync": {"ran", "failed"},
+        "Attach": {"prepared", "failed"},
+        "ReopenContainerLog": {"reopened", "failed"},
+    }
 
     def __init__(
         self,
         machine: Machine,
         session: RuntimeSession,
-        restart: Callable[[], None] | None = None,
         *,
-        damage: Callable[[str], None] | None = None,
         place: Callable[[], tuple[cri.PodSandboxConfig, str]] | None = None,
     ) -> None:
         self._codes = cycle(_CODES)
@@ -92,7 +71,7 @@ class RuntimeContainerSUT(EntitySUT):
                 session.close()
                 raise
         self._place = place or (lambda: own)
-        super().__init__(machine, session, restart, damage=damage)
+        super().__init__(machine, session)
 
     def _begin(self) -> None:
         super()._begin()
@@ -159,8 +138,7 @@ class RuntimeContainerSUT(EntitySUT):
         )
         pod, identity = self._place()
         request = cri.CreateContainerRequest(pod_sandbox_id=identity, config=config, sandbox_config=pod)
-        answer = self._session.client.call("CreateContainer", request)
-        return self._new(answer, answer.message.container_id if answer.message else "")
+        return self._new(self._session.client.call("CreateContainer", request))
 
     def _runs(self) -> bool:
         return self._is(cri.CONTAINER_RUNNING)
@@ -169,9 +147,8 @@ class RuntimeContainerSUT(EntitySUT):
         if not self._runs():
             raise UnsupportedError("no process is running that could end")
         if not wait(self._tell_to_exit, _OPENING):
-            raise UnsupportedError(
-                "the process of the container does not read from the folder that it shares with the test"
-            )
+            what = "the process of the container does not read from the folder that it shares with the test"
+            raise UnsupportedError(what)
         wait(lambda: not self._runs(), PATIENCE)
 
     def _tell_to_exit(self) -> bool:
@@ -190,28 +167,17 @@ class RuntimeContainerSUT(EntitySUT):
         return True
 
 
-class KilledContainerSUT(KilledSUT, RuntimeContainerSUT):
-    pass
-
-
-_NO_HANDLER: Final = "container-fsm-no-such-handler"
-
-_INFO: Final = Decoder(object)
-
-
 class RuntimePodSUT(EntitySUT):
+    kind: ClassVar = "PodSandbox"
     states: ClassVar = cri.PodSandboxState
     key: ClassVar = "pod_sandbox_id"
-    status_call: ClassVar = "PodSandboxStatus"
-    removal: ClassVar = "RemovePodSandbox"
     listing: ClassVar = "ListPodSandbox"
     calls: ClassVar = POD_CALLS
     certain: ClassVar = {
-        ("RunPodSandbox", "ready"): "",
-        ("RunPodSandbox", "undone"): "",
-        ("StopPodSandbox", "stopped"): "",
-        ("RemovePodSandbox", "removed"): "",
-        ("PodSandboxStatus", "read"): "",
+        "RunPodSandbox": {"ready", "undone"},
+        "StopPodSandbox": {"stopped"},
+        "RemovePodSandbox": {"removed"},
+        "PodSandboxStatus": {"read"},
     }
 
     def _begin(self) -> None:
@@ -231,8 +197,7 @@ class RuntimePodSUT(EntitySUT):
     def _call(self, op: str) -> CallAnswer:
         match op:
             case "RunPodSandbox":
-                answer = self._session.run(self._pod, handler=_NO_HANDLER if self._wants("undone") else "")
-                return self._new(answer, answer.message.pod_sandbox_id if answer.message else "")
+                return self._new(self._session.run(self._pod, handler=_NO_HANDLER if self._wants("undone") else ""))
             case "CreateContainer":
                 config = self._session.container(self._session.name())
                 return self._ask(op, config=config, sandbox_config=self._pod)
@@ -246,8 +211,7 @@ class RuntimePodSUT(EntitySUT):
     def _exit(self) -> None:
         if not self._is(cri.SANDBOX_READY):
             raise UnsupportedError("the pod has no process that could end")
-        status = self._session.answered(self._ask("PodSandboxStatus", verbose=True))
-        process = _process(status.message.info)
+        process = _process(self._status(verbose=True).message.info)
         if process is None:
             raise UnsupportedError("the runtime does not report the id of the process of the pod")
         if not _kill_pod_process(process, self._id):
@@ -257,33 +221,23 @@ class RuntimePodSUT(EntitySUT):
         wait(lambda: not self._is(cri.SANDBOX_READY), PATIENCE)
 
 
-class KilledPodSUT(KilledSUT, RuntimePodSUT):
-    pass
-
-
 def _process(info: Mapping[str, str]) -> int | None:
     for text in info.values():
         with suppress(ValueError):
-            found = decode(text, _INFO)
+            found = decode(text, Decoder(object))
             if isinstance(found, dict) and isinstance(number := found.get("pid"), int) and number > 1:
                 return number
     return None
 
 
 def _kill_pod_process(process: int, pod: str) -> bool:
-    try:
+    with suppress(OSError), ExitStack() as stack:
         handle = os.pidfd_open(process)
-    except OSError:
-        return False
-    try:
-        if not any(pod in _text(process, name) for name in ("cgroup", "mountinfo", "environ")):
-            return False
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return True
+        stack.callback(os.close, handle)
+        if any(pod in _text(process, name) for name in ("cgroup", "mountinfo", "environ")):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            return True
+    return False
 
 
 def _text(process: int, name: str) -> str:

@@ -1,12 +1,8 @@
-"""Base classes for testing a container or pod of a real runtime, which may be killed during a call.
-
-All calls go through CRI. A crash point is a time after the beginning of the call. The points of
-:class:`~fsm.sut.Crashing` are a fixed time step apart.
-"""
+"""The base class for testing a container or pod of a real runtime through CRI."""
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from threading import Thread
@@ -15,7 +11,8 @@ from typing import Any, ClassVar, Final
 from fsm.conformance.oracle import ToldEvents
 from fsm.machine import Machine
 from fsm.runtimes.live.call_recording import named
-from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.live.passing_calls import id_in
+from fsm.runtimes.live.runtime_session import RuntimeSession, listed, wait
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
@@ -24,48 +21,34 @@ from fsm.trace import ABSENT
 PATIENCE: Final = 20.0
 """Number of seconds within which an exit must become visible or a removal complete. containerd may need ten."""
 
-
+BEGINNING: Final = 0.003  # number of seconds from the start of a call to the earliest kill, the first crash point
+STEP: Final = 0.015  # number of seconds between successive kill times
 CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
-
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 """Restart outcomes in the shipped models that occur only if stored data is damaged."""
 
 
 class EntitySUT(ABC):
-    """A container or pod of a real runtime as a SUT.
+    """A container or pod of a real runtime as a SUT, tested against *machine*. The SUT closes its *session*.
 
-    Args:
-        machine: The machine that the test checks the entity against.
-        session: The session with the runtime. The SUT closes it.
-        restart: Restarts the runtime.
-        damage: Damages the stored data of the entity with the given id, and restarts the runtime.
-
-    Subclasses set ``states`` to the CRI enum of the entity's states, ``key`` to the request field for its id, and
-    ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome of the
-    shipped models to the only runtime on which the outcome is certain, or to "" if it is certain on every runtime.
+    Subclasses set ``kind`` to the entity's name in CRI, ``states`` to the CRI enum of its states, ``key`` to the
+    request field for its id, and ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a
+    call to the outcomes in the shipped models that are certain, on every runtime or "on" the one that is named.
     """
 
+    kind: ClassVar[str]
     states: ClassVar[Any]
     key: ClassVar[str]
     calls: ClassVar[frozenset[str]]
-    status_call: ClassVar[str]
-    removal: ClassVar[str]
     listing: ClassVar[str]
-    certain: ClassVar[Mapping[tuple[str, str], str]]
+    certain: ClassVar[Mapping[str, Collection[str]]]
 
-    def __init__(
-        self,
-        machine: Machine,
-        session: RuntimeSession,
-        restart: Callable[[], None] | None = None,
-        *,
-        damage: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, machine: Machine, session: RuntimeSession) -> None:
         self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
-        self._restart = restart
-        self._damage = damage
+        if session.kill is not None:  # otherwise, the SUT is not one of those that can crash
+            self.crash = partial(self._crash, session.kill)
         self._wanted: set[str] = set()
         self._made: list[str] = []
         self._seen: Any = None
@@ -93,38 +76,39 @@ class EntitySUT(ABC):
         self._begin()
 
     def _is_removed(self, identity: str) -> bool:
-        return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
+        return self._ask(f"Remove{self.kind}", identity).reply in {"ok", "NOT_FOUND"}
 
     def remove(self) -> None:
         for identity in self._made:
-            self._session.answered(self._ask(self.removal, identity))
+            self._session.answered(self._ask(f"Remove{self.kind}", identity))
 
     def _begin(self) -> None:
         self._made.clear()
-        # Use a random id until an entity is created. The runtime has never assigned this id.
-        self._id = secrets.token_hex(32)
+        self._id = secrets.token_hex(32)  # an id that the runtime has never assigned, until an entity is created
         self._wanted.clear()
 
     def _wants(self, *outcomes: str) -> bool:
         return not self._wanted.isdisjoint(outcomes)
 
-    def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
+    def _new(self, answer: CallAnswer) -> CallAnswer:
         if answer.code == "OK":
-            self._id = identity
-            self._made.append(identity)
+            self._keep(id_in(answer.message))
         return answer
+
+    def _keep(self, identity: str) -> None:
+        self._id = identity
+        self._made.append(identity)
 
     def find(self) -> None:
         answer = self._session.answered(self._session.client.call(self.listing))
-        entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
-        for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:
-            if identity not in self._made:
-                self._id = identity
-                self._made.append(identity)
+        for entry in listed(answer):
+            if entry.metadata.name == self._name and entry.id not in self._made:
+                self._keep(entry.id)
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._wanted.add(outcome)
-        return self.certain.get((self._rpc[event], outcome)) in {"", self._session.runtime}
+        certain = self.certain.get(self._rpc[event], ())
+        return outcome in certain or f"{outcome} on {self._session.runtime}" in certain
 
     def do(self, event: str) -> str:
         try:
@@ -132,60 +116,38 @@ class EntitySUT(ABC):
                 return self._session.answered(self._call(self._rpc[event])).reply
             if event == "exit":
                 self._exit()
-            elif event == "restart" and self._damage is not None and self._seen and self._wanted & DAMAGED:
-                self._damage(self._id)
-            elif event == "restart" and self._restart is not None:
-                self._restart()
-            elif event == "restart":
-                raise UnsupportedError("restarts are tested only with --restart-command")
-            else:
+            elif event != "restart":
                 raise UnsupportedError("no CRI client can cause this event")
+            elif self._session.damage and self._seen and self._wanted & DAMAGED:
+                self._session.damage(self._id)
+            elif self._session.restart:
+                self._session.restart()
+            else:
+                raise UnsupportedError("restarts are tested only with --restart-command")
             return ""
         finally:
             self._wanted.clear()
 
     def shows(self) -> str:
-        answer = self._session.answered(self._ask(self.status_call))
+        answer = self._status()
         self._seen = answer.message.status if answer.code == "OK" else None
         if self._seen is None:
             return ABSENT if answer.code == "NOT_FOUND" else ""
         return named(self.states, self._seen.state)
 
     def _is(self, state: int) -> bool:
-        answer = self._session.answered(self._ask(self.status_call))
+        answer = self._status()
         return answer.code == "OK" and bool(answer.message.status.state == state)
+
+    def _status(self, *, verbose: bool = False) -> CallAnswer:
+        return self._session.answered(self._ask(f"{self.kind}Status", verbose=verbose))
 
     def _ask(self, op: str, identity: str = "", *, seconds: float | None = None, **fields: object) -> CallAnswer:
         request = METHODS[op].request(**{self.key: identity or self._id}, **fields)
         return self._session.client.call(op, request, timeout=seconds)
 
-
-BEGINNING: Final = 0.003
-"""Number of seconds from the start of a call to the earliest kill."""
-
-STEP: Final = 0.015  # number of seconds between successive kill times
-
-
-class KilledSUT(EntitySUT):
-    """An entity whose runtime is killed and restarted during a call, with the function *kill*."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        session: RuntimeSession,
-        restart: Callable[[], None] | None,
-        *,
-        kill: Callable[[], None],
-        damage: Callable[[str], None] | None = None,
-    ) -> None:
-        super().__init__(machine, session, restart, damage=damage)
-        self._kill = kill
-
-    def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, kill the runtime at the time given by *point*, and restart it.
-
-        If the call completes before the kill, return False without restarting the runtime.
-        """
+    def _crash(self, kill: Callable[[], None], event: str, point: int) -> bool:
+        """Perform *event*, and kill and restart the runtime at *point*. Return False if the call ended before that."""
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")
         call = Thread(target=self._try_event, args=(event,), daemon=True)
@@ -193,7 +155,7 @@ class KilledSUT(EntitySUT):
         call.join(BEGINNING + STEP * point)
         if not call.is_alive():
             return False
-        self._kill()
+        kill()
         call.join()
         self.find()  # the reply with the entity's id is lost
         return True

@@ -2,8 +2,7 @@
 
 A fault delays, drops or replaces frames. Header blocks from the client are forwarded unchanged and in order, because
 the runtime could not decode them otherwise. Frames from the runtime get new header blocks, so that any of them can be
-dropped. The proxy acknowledges dropped data to its sender. Otherwise, flow control would bring the connection to a
-halt.
+dropped. The proxy acknowledges dropped data to its sender, because flow control would halt the connection otherwise.
 """
 
 from __future__ import annotations
@@ -22,18 +21,8 @@ from fsm.language.names import CODES
 from fsm.language.read import File, parse
 from fsm.language.read.toml import LARGEST
 from fsm.language.vocabularies import WrittenFault, WrittenFaults
-from fsm.runtimes.live.passing_calls import PassingCalls
-from fsm.runtimes.sockets.http2 import (
-    CONTINUATION,
-    DATA,
-    HEADERS,
-    RST_STREAM,
-    Frame,
-    Headers,
-    HeaderWriter,
-    reset,
-    window_update_frame,
-)
+from fsm.runtimes.live.passing_calls import PassingCalls, identity
+from fsm.runtimes.sockets import http2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,8 +32,7 @@ class _Rule:
     met: int = 0
 
     def concerns(self, method: str) -> bool:
-        wanted = self.written.method
-        return wanted in {"*", method, method.rpartition("/")[2]}
+        return self.written.method in {"*", method, method.rpartition("/")[2]}
 
     def applies_to(self, identity: str) -> bool:
         rule = self.written
@@ -60,7 +48,7 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    rules: list[_Rule] = field(default_factory=list)
+    rules: list[_Rule]
 
     def concern(self, method: str) -> bool:
         return any(rule.concerns(method) for rule in self.rules)
@@ -97,64 +85,57 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
         for word in sorted(unused[rule.do] & given)
     ]
     if "seed" in given and "probability" not in given:
-        found.append(
-            (
-                "seed",
-                "'seed' has no effect without 'probability'",
-                "add a line such as probability = 0.1, or remove 'seed'",
-            )
-        )
+        what = "'seed' has no effect without 'probability'"
+        found.append(("seed", what, "add a line such as probability = 0.1, or remove 'seed'"))
     return [
         Problem(path=file.path, line=file.lines.find("fault", index, word), code="FSM605", what=what, hint=hint)
         for word, what, hint in found
     ]
 
 
-_UNDECIDED: Final = 16_384
-"""Maximum size in bytes of an incomplete request that the proxy holds back."""
+_UNDECIDED: Final = 16_384  # maximum size in bytes of an incomplete request that the proxy holds back
 
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    parts: list[Frame] = field(default_factory=list)
+    parts: list[http2.Frame] = field(default_factory=list)
     decided: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class StreamFaults:
-    """Applies fault rules to the calls on one connection. *identity* extracts the id from a request."""
+    """Applies fault rules to the calls on one connection."""
 
     calls: PassingCalls
     rules: FaultRules
     loop: AbstractEventLoop
     to_client: Callable[[bytes], None]
     to_server: Callable[[bytes], None]
-    identity: Callable[[str, bytes], str]
     _held: dict[int, _Held] = field(default_factory=dict)
     _fates: dict[int, WrittenFault] = field(default_factory=dict)
     _closed: set[int] = field(default_factory=set)
     _late: set[int] = field(default_factory=set)
     _begun: set[int] = field(default_factory=set)
-    _headers: HeaderWriter = field(default_factory=HeaderWriter)
+    _headers: http2.HeaderWriter = field(default_factory=http2.HeaderWriter)
 
     def busy(self) -> bool:
         return bool(self._held or self._late)
 
-    def from_client(self, part: Frame, now: int) -> None:
+    def from_client(self, part: http2.Frame, now: int) -> None:
         number = part.stream
         self.calls.from_client(part, now)
         if number in self._closed:
-            self.to_client(window_update_frame(part.counted()))
-        elif part.kind in {HEADERS, CONTINUATION}:
+            self.to_client(http2.window_update_frame(part.counted()))
+        elif part.kind in {http2.HEADERS, http2.CONTINUATION}:
             self.to_server(part.whole)
             stream = self.calls.streams.get(number)
             if stream is not None and self.rules.concern(stream.method):
                 self._held.setdefault(number, _Held())
-        elif part.kind == RST_STREAM:
+        elif part.kind == http2.RST_STREAM:
             self._drop(number)
             self._closed.add(number)
             self.to_server(part.whole)
-        elif part.kind == DATA and (held := self._held.get(number)):
+        elif part.kind == http2.DATA and (held := self._held.get(number)):
             held.parts.append(part)
             if not held.decided:
                 self._decide(number, held, now)
@@ -167,7 +148,7 @@ class StreamFaults:
         if stream is None or not (stream.request.complete or held.parts[-1].ends() or long):
             return
         held.decided = True
-        fault = self.rules.of(stream.method, self.identity(stream.method, stream.request.first() or b""))
+        fault = self.rules.of(stream.method, identity(stream.method, stream.request.first() or b""))
         if fault is None:
             self._release(number)
             return
@@ -177,7 +158,7 @@ class StreamFaults:
         elif fault.do == "fail" and fault.when == "before":
             self.calls.end(number, now, reached=False)
             self._drop(number)
-            self.to_server(reset(number))
+            self.to_server(http2.reset(number))
             self._answer(number, fault.code, fault.message)
         else:
             self._fates[number] = fault
@@ -195,49 +176,46 @@ class StreamFaults:
 
     def _drop(self, number: int) -> None:
         if held := self._held.pop(number, None):
-            self.to_client(window_update_frame(sum(part.counted() for part in held.parts)))
+            self.to_client(http2.window_update_frame(sum(part.counted() for part in held.parts)))
 
     def _cancel(self, number: int) -> None:
         if number in self.calls.streams:
             self.calls.end(number, time.time_ns(), code="CANCELED", detail="canceled by fsm proxy")
-            self.to_server(reset(number))
+            self.to_server(http2.reset(number))
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
-    def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
+    def _answer(self, number: int, code: str, message: str, before: http2.Headers = ()) -> None:
         own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
         kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
-        first = (
-            [] if before or number in self._begun else [(b":status", b"200"), (b"content-type", b"application/grpc")]
-        )
-        self.to_client(self._headers.frames(number, [*first, *kept, *own], ends=True))
+        if not before and number not in self._begun:
+            kept = [(b":status", b"200"), (b"content-type", b"application/grpc")]
+        self.to_client(self._headers.frames(number, [*kept, *own], ends=True))
         self._closed.add(number)
         self._fates.pop(number, None)
 
-    def from_server(self, part: Frame, now: int) -> None:
+    def from_server(self, part: http2.Frame, now: int) -> None:
         number = part.stream
         block = self.calls.from_server(part, now)
-        headers = part.kind in {HEADERS, CONTINUATION}
+        headers = part.kind in {http2.HEADERS, http2.CONTINUATION}
         if headers and block is None:
             return  # the header block is incomplete
         fate = self._fates.get(number)
         if number in self._closed or (fate is not None and fate.do == "lose-reply"):
-            self.to_server(window_update_frame(part.counted()))
+            self.to_server(http2.window_update_frame(part.counted()))
             return
         ends = block[1] if block else part.ends()
         whole = self._headers.frames(number, block[0], ends=ends) if block else part.whole
-        if fate is None or fate.do == "cancel":
+        over = ends or part.kind == http2.RST_STREAM
+        if fate is None or fate.do == "cancel" or (fate.do == "delay" and not over):
             self._pass(number, whole, headers=headers, ends=ends)
         elif fate.do == "delay":
-            if ends or part.kind == RST_STREAM:
-                self._late.add(number)
-                self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
-            else:
-                self._pass(number, whole, headers=headers, ends=False)
-        elif ends or part.kind == RST_STREAM:
+            self._late.add(number)
+            self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
+        elif over:
             self._answer(number, fate.code, fate.message, block[0] if block else ())
-        elif part.kind == DATA:
-            self.to_server(window_update_frame(part.counted()))
+        elif part.kind == http2.DATA:
+            self.to_server(http2.window_update_frame(part.counted()))
         else:
             self._pass(number, whole, headers=headers, ends=False)
 

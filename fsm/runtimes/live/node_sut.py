@@ -1,18 +1,17 @@
 """Test a pod and its container in a real runtime, together with a test plugin, as one system.
 
 The outputs of the system are the events that the runtime relays to the plugin. A runtime relays the exit of a
-container from a separate thread, so it may come before or after other events. The SUT therefore moves the exit behind
-the other outputs of its step, or before the removal of the container.
-
-Several threads may also call a second container of the pod. Such races are judged from a recording of the calls and
-the events. :class:`ToldNodeSUT` judges that recording against one model after each step, even if the test was planned
-with another machine.
+container from a thread of its own. The SUT therefore moves the exit behind the other outputs of its step, or before
+the removal of the container. Several threads may also call a second container of the pod. Such races are judged from
+a recording of the calls and the events. :class:`ToldNodeSUT` judges that recording after each step.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from fsm.conformance.oracle import ToldEvents
@@ -57,19 +56,15 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 """Maps each event that a plugin can refuse to the request that the plugin must answer with an error."""
 
-_NEVER: Final = frozenset(
-    {
-        ("run-pod", "left-over"),
-        ("run-pod", "failed-late"),
-        ("stop-pod", "network-held"),
-        ("create-container", "failed-late"),
-        ("start-container", "failed-late"),
-        ("stop-container", "gone-already"),
-        ("remove-container", "no-record"),
-        ("remove-container", "not-removed"),
-    }
-)
-"""Pairs of an event and an outcome that occur only after a fault, so that no client can cause them."""
+_NEVER: Final[Mapping[str, Collection[str]]] = {
+    "run-pod": {"left-over", "failed-late"},
+    "stop-pod": {"network-held"},
+    "create-container": {"failed-late"},
+    "start-container": {"failed-late"},
+    "stop-container": {"gone-already"},
+    "remove-container": {"no-record", "not-removed"},
+}
+"""Maps an event to the outcomes that occur only after a fault, so that no client can cause them."""
 
 _FAULTS: Final = frozenset(
     {
@@ -81,41 +76,27 @@ _FAULTS: Final = frozenset(
 
 _DAMAGED: Final = f"{CONTAINER} unknown"  # the step at a restart if the container's checkpoint is damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as other events
-
 _LATE: Final = "relay-exit"
-
 _STOPPED: Final = "StopContainer"
-
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
-
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
 """Calls that relay StopContainer themselves. During other events, a relayed StopContainer means an exit."""
-
-
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """Events that end any doubt about whether the runtime has relayed an exit."""
 
 _SECOND: Final = ".2"  # suffix of the events of the second container
-
 _CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CONTAINER and name != "exit")
 
 CONTRACT: Final = "nri-plugin-contract"  # name of the model that judges races
-
 LAYER: Final = ("nri-container", "nri-pod")
 
 
 class RuntimeNodeSUT:
     """A pod, its container and a test plugin in a real runtime, as one SUT.
 
-    Args:
-        session: The session with the runtime. The SUT closes it.
-        nri: The address of the socket to which the plugin connects.
-        restart: Restarts the runtime.
-        damage: Damages the checkpoint of the container with the given id, and restarts the runtime.
-        model: Name of the model that judges the events relayed to the plugin.
-        profile: The profile of the model.
-        by_calls: Machines that judge the calls of a race without the relayed events.
-        seen: Called with the answer to each call.
+    The plugin connects to the socket *nri*. The events relayed to it are judged against *model* under *profile*, and
+    the calls of a race also against the machines *by_calls*. *seen* is called with the answer to each call. The SUT
+    closes the *session*.
     """
 
     before = ("plugin-joins",)
@@ -125,8 +106,6 @@ class RuntimeNodeSUT:
         self,
         session: RuntimeSession,
         nri: str,
-        restart: Callable[[], None] | None = None,
-        damage: Callable[[str], None] | None = None,
         *,
         model: str = CONTRACT,
         profile: str | None = None,
@@ -134,36 +113,34 @@ class RuntimeNodeSUT:
         seen: Callable[[CallAnswer], object] | None = None,
     ) -> None:
         self._session = session
-        self._restart, self._damage = restart, damage
         self.model, self._profile, self._by_calls = model, profile, by_calls
         self._seen = seen
-        self._calls: list[bytes] = []
-        self._heard = 0
-        self._names: set[str] = set()
+        self._event = ""
+        self._begin()
         try:
             self.plugin = ToldPlugin(nri, lambda name: name in self._names)
         except BaseException:
             session.close()
             raise
-        session.record(self._record_call)
+        session.seen = self._record_call
         self._pod = RuntimePodSUT(load("pod-sandbox"), session)
         machine, place = load("container-status"), lambda: self._pod.place
-        self._container = RuntimeContainerSUT(machine, session, restart, damage=damage, place=place)
+        self._container = RuntimeContainerSUT(machine, session, place=place)
         self._second = RuntimeContainerSUT(machine, session, place=place)
         self._entities: Mapping[str, EntitySUT] = {POD: self._pod, CONTAINER: self._container}
-        self._event = ""
-        self._late = False
-        self._awaited = True
-        self._taken = 0
+
+    def _begin(self) -> None:
+        self._calls: list[bytes] = []
+        self._names: set[str] = set()
+        self._heard = self._taken = 0
+        self._late, self._awaited = False, True
 
     def events(self) -> ToldEvents:
         return self._session.events.told(NODE)
 
     def _record_call(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
-        # Calls made without the plugin are judged only when it has joined again, because until then the
-        # runtime cannot relay their events to it.
-        if self.plugin.joined:
+        if self.plugin.joined:  # otherwise, the runtime cannot relay the events of calls before it has joined again
             self._heard = len(self._calls)
         if self._seen is not None:
             self._seen(answer)
@@ -179,10 +156,7 @@ class RuntimeNodeSUT:
         for sut in (self._second, self._container, self._pod):
             sut.reset()
         self.plugin.forget()
-        self._names.clear()
-        self._late, self._awaited, self._taken = False, True, 0
-        self._calls.clear()
-        self._heard = 0
+        self._begin()
 
     def judged(self) -> Judged | None:
         if not self.plugin.lines:
@@ -197,10 +171,10 @@ class RuntimeNodeSUT:
             return None
 
     def _write_recordings(self) -> tuple[str, str]:
-        calls, events = (self._session.folder / f"calls{end}" for end in self._files())
-        for path, content in zip((calls, events), self._files().values(), strict=True):
-            path.write_bytes(content)
-        return str(calls), str(events)
+        calls = self._session.folder / "calls"
+        for end, content in self._files().items():
+            Path(f"{calls}{end}").write_bytes(content)
+        return str(calls), f"{calls}.nri"
 
     def _files(self) -> Mapping[str, bytes]:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
@@ -218,13 +192,11 @@ class RuntimeNodeSUT:
         self.plugin.leave()
         if self._session.client.call("ListPodSandbox").code == "OK":
             return True
-        if self._restart is None:
-            return False
-        try:
-            self._restart()
-        except BrokenError:
-            return False
-        return True
+        with suppress(BrokenError):
+            if self._session.restart is not None:
+                self._session.restart()
+                return True
+        return False
 
     def witness(self) -> Witness:
         ahead = time.time_ns() - time.monotonic_ns()
@@ -237,11 +209,9 @@ class RuntimeNodeSUT:
 
     def never(self, event: str, outcome: str) -> bool:
         way, _, within = outcome.partition(": ")
-        if event == "restart" and self._restart is None:
-            return True
         steps = within.split(", ")
-        damaged = _DAMAGED in steps and self._damage is None
-        return damaged or (event, way) in _NEVER or not _FAULTS.isdisjoint(steps)
+        lacking = (event == "restart" and not self._session.restart) or (_DAMAGED in steps and not self._session.damage)
+        return lacking or way in _NEVER.get(event, ()) or not _FAULTS.isdisjoint(steps)
 
     def unasked(self) -> Collection[str]:
         return (_LATE,)
@@ -321,14 +291,10 @@ class RuntimeNodeSUT:
 
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
-    found = (
-        [judgement.verdict for judgement in judged.judgements if isinstance(judgement.verdict, Illegal)]
-        if judged
-        else []
-    )
-    for verdict in found:
-        for finding in verdict.findings:
-            yield replace(finding.first[0], file="", line=0)
+    for judgement in judged.judgements if judged else ():
+        if isinstance(judgement.verdict, Illegal):
+            for finding in judgement.verdict.findings:
+                yield replace(finding.first[0], file="", line=0)
 
 
 class ToldNodeSUT(RuntimeNodeSUT):

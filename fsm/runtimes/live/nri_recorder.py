@@ -1,8 +1,7 @@
 """An NRI plugin that records the events that it receives and requests no changes.
 
-Lines are written by a separate thread, so that the plugin never waits for a disk. If writing falls too far behind,
-the plugin disconnects until everything is written, and is then synchronised again. The new connection in the
-recording shows that lines may be missing before it.
+A separate thread writes the lines. If it falls too far behind, the plugin disconnects until everything is written.
+The new connection in the recording shows that lines may be missing before it.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 import msgspec
 
-from fsm.runtimes.live.call_recording import Outbox
+from fsm.runtimes.live.call_recording import Outbox, named
 from fsm.runtimes.live.runtime_session import NAMESPACE
 from fsm.runtimes.names import POD_EVENTS
 from fsm.runtimes.reference.clock import LoopThread
@@ -31,13 +30,6 @@ from fsm.runtimes.sockets.ttrpc import Code, RpcError
 from fsm.sut import BrokenError
 
 BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
-
-
-class LineSink(Protocol):
-    """A receiver of the lines of a recording, such as a :class:`LineWriter`."""
-
-    def put(self, line: bytes) -> bool:
-        """Accept *line*, or return False if it cannot be accepted."""
 
 
 class LineWriter(Outbox[bytes]):
@@ -67,14 +59,13 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handles the requests to the recording plugin. *full* is called when *writer* does not accept a line.
+    """Handles the requests to the recording plugin. If *put* does not accept a line, *full* is called.
 
     ``events`` and ``connections`` count what the plugin has received so far.
     """
 
-    def __init__(self, writer: LineSink, full: Callable[[], None]) -> None:
-        self._writer = writer
-        self._full = full
+    def __init__(self, put: Callable[[bytes], bool], full: Callable[[], None] = lambda: None) -> None:
+        self._put, self._full = put, full
         self._open = False
         self.events = 0
         self.connections = 0
@@ -88,10 +79,7 @@ class NriRecorder:
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        listed = [
-            {"id": container.id, "pod": container.pod_sandbox_id, "state": _state(container)}
-            for container in containers
-        ]
+        listed = [{"id": each.id, "pod": each.pod_sandbox_id, "state": _state(each)} for each in containers]
         self._record("Synchronize", pods=[{"id": pod.id} for pod in pods], containers=listed)
         return ()
 
@@ -104,45 +92,29 @@ class NriRecorder:
             self._record(event.sent, pod=pod, container=event.container.id, state=_state(event.container))
         return None
 
-    async def shut_down(self) -> None:
-        """Do nothing, because the plugin waits for the end of the connection."""
-
     def _record(self, event: str, **more: object) -> None:
-        if not self._open:
-            return
-        line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
-        if not self._writer.put(line):
+        if self._open and not self._put(msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})):
             self._open = False  # a line is missing now, so write no more lines on this connection
             self._full()
 
 
 def _state(container: nri.Container) -> str:
-    try:
-        return nri.ContainerState.Name(container.state)
-    except ValueError:
-        return str(container.state)
+    return named(nri.ContainerState, container.state)
 
 
 async def record(
-    address: str,
-    writer: LineWriter,
-    *,
-    name: str = "fsm-record",
-    index: str = "99",
-    ended: asyncio.Event,
-    told: Callable[[str], None],
+    address: str, writer: LineWriter, *, name: str = "fsm-record", ended: asyncio.Event, told: Callable[[str], None]
 ) -> NriRecorder:
     """Record the events of the runtime at the socket *address* until *ended* is set.
 
     If the runtime restarts, the plugin connects again. *told* is called with messages for the user. Raise
-    :class:`OSError` if the first attempt to connect fails or if writing fails. Raise
-    :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
+    :class:`OSError` if the first attempt to connect or writing fails, or :class:`NriError` if the runtime refuses.
     """
     full = asyncio.Event()
-    recorder = NriRecorder(writer, full.set)
+    recorder = NriRecorder(writer.put, full.set)
     patient = False
     while not ended.is_set():
-        plugin = NriPlugin(name, index, recorder)
+        plugin = NriPlugin(name, "99", recorder)
         running = asyncio.create_task(plugin.run(address, patient=patient, lost=lambda why: told(_lost(why))))
         patient = True
         waits = [asyncio.create_task(each.wait()) for each in (ended, full)]
@@ -173,7 +145,7 @@ _ADDED: Final = 0.02  # number of seconds from the synchronisation of a plugin u
 _T = TypeVar("_T")
 
 
-class ToldPlugin:
+class ToldPlugin(NriRecorder):
     """A test plugin that connects to the socket *address* and ignores pods whose name *mine* rejects.
 
     ``recording`` holds the lines of all tests. ``told`` holds the events of the current test, each with the step
@@ -182,17 +154,12 @@ class ToldPlugin:
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
-        self._address = address
-        self._mine = mine
         unix_sockets.reached(address)
+        super().__init__(self._keep)
+        self._address, self._mine = address, mine
         self.recording: list[bytes] = []
-        self._begun = 0
-        self.told: list[tuple[str, str]] = []
-        self.refused: set[str] = set()
+        self.forget()
         self.doing = ""
-        self.lost = ""  # the reason why the runtime closed the connection, or an empty string
-        self.running: set[str] = set()  # ids of the containers that run according to the events received
-        self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
         self._synchronized = threading.Event()
@@ -206,22 +173,19 @@ class ToldPlugin:
     def lines(self) -> list[bytes]:
         return self.recording[self._begun :]
 
-    def put(self, line: bytes) -> bool:
+    def _keep(self, line: bytes) -> bool:
         self.recording.append(line)
         return True
 
     def forget(self) -> None:
         self._begun = len(self.recording)
-        self.told.clear()
-        self.refused.clear()
-        self.running.clear()
-        self.lost = ""
+        self.told: list[tuple[str, str]] = []
+        self.refused: set[str] = set()
+        self.running: set[str] = set()  # ids of the containers that run according to the events received
+        self.lost = ""  # the reason why the runtime closed the connection, or an empty string
 
     def join(self) -> None:
-        """Connect or reconnect the plugin, and return once the runtime relays events to it.
-
-        Raise :class:`BrokenError` if the runtime does not accept the plugin.
-        """
+        """Return once the runtime relays events to the plugin, or raise :class:`BrokenError`."""
         self.leave()
         self._synchronized.clear()
         self._plugin = NriPlugin("fsm-test", "99", self)
@@ -263,15 +227,12 @@ class ToldPlugin:
 
     # The runtime's requests are handled on the plugin's thread.
 
-    async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        return await self._recorder.configure(request)
-
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
         mine = {pod.id: pod for pod in pods if self._is_mine(pod)}
         inside = [container for container in containers if container.pod_sandbox_id in mine]
-        await self._recorder.synchronize([*mine.values()], inside)
+        await super().synchronize([*mine.values()], inside)
         self.running = {each.id for each in inside if each.state == nri.CONTAINER_RUNNING}
         self._synchronized.set()
         return ()
@@ -279,7 +240,7 @@ class ToldPlugin:
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
         if not self._is_mine(event.pod):
             return None
-        await self._recorder.relay(event)
+        await super().relay(event)
         self.told.append((event.name, self.doing))
         if event.container is not None and event.name == "StartContainer":
             self.running.add(event.container.id)
@@ -288,9 +249,6 @@ class ToldPlugin:
         if event.name in self.refused:
             raise RpcError(Code.UNKNOWN, f"the test refuses {event.name}")
         return None
-
-    async def shut_down(self) -> None:
-        """Do nothing, because the runtime also closes the connection."""
 
     def _is_mine(self, pod: nri.PodSandbox) -> bool:
         return pod.namespace == NAMESPACE and self._mine(pod.name)

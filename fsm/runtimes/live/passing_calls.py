@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from google.protobuf.message import DecodeError, Message
+
 from fsm.language.names import CODES
-from fsm.runtimes.sockets.http2 import (
-    CONTINUATION,
-    DATA,
-    GOAWAY,
-    HEADERS,
-    RST_STREAM,
-    Frame,
-    HeaderBlocks,
-    Headers,
-    Messages,
-)
+from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
+from fsm.runtimes.sockets import http2
+from fsm.runtimes.sockets.cri_client import METHODS, Method
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
@@ -31,10 +26,8 @@ class PassedCall:
 
     ``method`` is the full path of the method. ``request`` or ``reply`` is ``None`` if the message did not arrive or
     was not kept. ``start`` and ``end`` are in nanoseconds since the epoch. If a fault was injected, ``injected`` is its
-    name or the error code that the client received. ``reached`` is false if the call never reached the runtime.
-
-    Each message of an event stream is also reported as such an object, with an empty ``code``. Its ``start`` is the
-    beginning of the stream, and its ``end`` is the time of arrival.
+    name or the error code that the client received. ``reached`` is false if the call never reached the runtime. An
+    event is also such an object, from the start of its stream to its arrival, with an empty ``code``.
     """
 
     method: str
@@ -53,11 +46,10 @@ class Stream:
     method: str
     start: int
     timeout: int | None
-    request: Messages
-    reply: Messages
+    request: http2.Messages
+    reply: http2.Messages
     code: str = ""
     detail: str = ""
-    each: bool = False
     asked: bool = False
     injected: str = ""
 
@@ -65,52 +57,46 @@ class Stream:
 class PassingCalls:
     """Follows the calls on a connection by reading the frames of both directions.
 
-    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept. *each*
-    selects the methods whose every response message is reported. ``goes`` becomes true when the runtime announces
-    that it will close the connection.
+    *ended* is called with each call that has ended, and with each event. ``goes`` becomes true when the runtime
+    announces that it will close the connection.
     """
 
-    def __init__(
-        self,
-        ended: Callable[[PassedCall], None],
-        wanted: Callable[[str], bool],
-        each: Callable[[str], bool] = lambda _: False,
-    ) -> None:
+    def __init__(self, ended: Callable[[PassedCall], None]) -> None:
         self.streams: dict[int, Stream] = {}
         self.goes = False
-        self._ended, self._wanted, self._each = ended, wanted, each
-        self._asked, self._answered = HeaderBlocks(), HeaderBlocks()
+        self._ended = ended
+        self._asked, self._answered = http2.HeaderBlocks(), http2.HeaderBlocks()
 
-    def from_client(self, part: Frame, now: int) -> None:
-        if part.kind in {HEADERS, CONTINUATION}:
+    def from_client(self, part: http2.Frame, now: int) -> None:
+        if part.kind in {http2.HEADERS, http2.CONTINUATION}:
             block = self._asked.add(part)
             if block is not None and part.stream not in self.streams:
-                self.streams[part.stream] = self._begin_stream(dict(block[0]), now)
+                self.streams[part.stream] = _begin_stream(dict(block[0]), now)
         elif (stream := self.streams.get(part.stream)) is None:
             pass
-        elif part.kind == DATA:
+        elif part.kind == http2.DATA:
             if not stream.asked:
                 stream.start, stream.asked = now, True
             stream.request.add(part.payload())
-        elif part.kind == RST_STREAM:
+        elif part.kind == http2.RST_STREAM:
             # The timeout on the wire may be longer than the client's own timeout, because gRPC's C++ library
             # rounds it up to three digits and to milliseconds.
             late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
-    def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
+    def from_server(self, part: http2.Frame, now: int) -> tuple[http2.Headers, bool] | None:
+        block = self._answered.add(part) if part.kind in {http2.HEADERS, http2.CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
-            self.goes |= part.kind == GOAWAY
+            self.goes |= part.kind == http2.GOAWAY
             return block
-        if part.kind == DATA:
+        if part.kind == http2.DATA:
             stream.reply.add(part.payload())
-            if stream.each:
+            if stream.reply.each:
                 for message in stream.reply.taken():
                     end = max(now, stream.start)
                     self._ended(PassedCall(method=stream.method, reply=message, start=stream.start, end=end))
-        elif part.kind == RST_STREAM:
+        elif part.kind == http2.RST_STREAM:
             code = _RESETS.get(int.from_bytes(part.payload(), "big"), "INTERNAL")
             self.end(part.stream, now, code=code, detail="the stream was reset")
         if block is not None:
@@ -123,36 +109,36 @@ class PassingCalls:
         return block
 
     def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
-        stream = self.streams.pop(number, None)
-        if stream is not None:
-            call = PassedCall(
-                method=stream.method,
-                request=stream.request.first(),
-                reply=stream.reply.first(),
-                start=stream.start,
-                end=max(now, stream.start),
-                code=stream.code or code or "UNKNOWN",
-                detail=stream.detail or detail,
-                injected=stream.injected,
-                reached=reached,
-            )
-            self._ended(call)
+        if (stream := self.streams.pop(number, None)) is None:
+            return
+        call = PassedCall(
+            method=stream.method,
+            request=stream.request.first(),
+            reply=stream.reply.first(),
+            start=stream.start,
+            end=max(now, stream.start),
+            code=stream.code or code or "UNKNOWN",
+            detail=stream.detail or detail,
+            injected=stream.injected,
+            reached=reached,
+        )
+        self._ended(call)
 
     def end_all(self, now: int, *, code: str, detail: str) -> None:
         for number in tuple(self.streams):
             self.end(number, now, code=code, detail=detail)
 
-    def _begin_stream(self, headers: dict[bytes, bytes], now: int) -> Stream:
-        method = headers.get(b":path", b"").decode("utf-8", "replace")
-        keep, each = self._wanted(method), self._each(method)
-        return Stream(
-            method=method,
-            start=now,
-            timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
-            request=Messages(keep=keep),
-            reply=Messages(keep=keep or each, each=each),
-            each=each,
-        )
+
+def _begin_stream(headers: dict[bytes, bytes], now: int) -> Stream:
+    method = headers.get(b":path", b"").decode("utf-8", "replace")
+    keep, each = of_lifecycle(method), of_events(method)
+    return Stream(
+        method=method,
+        start=now,
+        timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
+        request=http2.Messages(keep=keep),
+        reply=http2.Messages(keep=keep or each, each=each),
+    )
 
 
 def code_of(number: bytes) -> str:
@@ -168,3 +154,40 @@ def _nanoseconds(timeout: bytes) -> int | None:
     if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
         return None
     return int(timeout[:-1]) * _UNITS[timeout[-1:]]
+
+
+_SERVICES: Final = frozenset(
+    f"/runtime.{version}.{service}" for version in ("v1", "v1alpha2") for service in ("RuntimeService", "ImageService")
+)
+
+
+def known(path: str) -> Method | None:
+    service, _, name = path.rpartition("/")
+    return METHODS.get(name) if service in _SERVICES else None
+
+
+def of_lifecycle(path: str) -> bool:
+    """Tell whether the method at *path* acts on a container or pod, or asks for the version.
+
+    >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
+    (True, False)
+    """
+    method = known(path)
+    return method is not None and method.name in POD_CALLS | CONTAINER_CALLS | {"Version"}
+
+
+def of_events(path: str) -> bool:
+    method = known(path)
+    return method is not None and method.name == "GetContainerEvents"
+
+
+def identity(path: str, request: bytes) -> str:
+    method = known(path)
+    with suppress(DecodeError):
+        return id_in(method.request.FromString(request)) if method else ""
+    return ""
+
+
+def id_in(request: Message) -> str:
+    """Return the id of the container or pod in *request*, or an empty string if it names none."""
+    return getattr(request, "container_id", "") or getattr(request, "pod_sandbox_id", "")

@@ -1,10 +1,8 @@
 """Run one NRI plugin under test against a simulated runtime, step by step.
 
-The plugin is either started as a command, in the way that runtimes start plugins, or connects to a socket by itself.
-Any violation by the plugin raises :class:`~fsm.sut.BrokenError`.
-
-Users may supply a check of their own, which receives each answer of the plugin and describes any error in it. The
-check sees pods, containers and answers as plain data with the field names of NRI messages.
+The plugin is started as a command, as runtimes do it, or connects to a socket by itself. Any violation by the plugin
+raises :class:`~fsm.sut.BrokenError`. A user's own check receives each answer of the plugin. It sees pods, containers
+and answers as plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import shlex
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -54,11 +51,6 @@ class Inventory:
     wrong: str = ""
     asked: list[nri.ContainerUpdate] = field(default_factory=list)
 
-    def copy(self) -> Inventory:
-        made = Inventory()
-        made.restore(self)
-        return made
-
     def restore(self, other: Inventory) -> None:
         self.pods, self.containers = dict(other.pods), dict(other.containers)
         self.shown, self.stopped = set(other.shown), set(other.stopped)
@@ -82,11 +74,7 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the *updates* that are invalid, and describe the first of them in ``wrong``.
-
-        Only an existing container can be updated. The container *creating* is still being created, so it cannot be
-        updated either.
-        """
+        """Return the invalid *updates*, and describe the first in ``wrong``. *creating* cannot be updated yet."""
         failed = []
         for update in updates:
             identity = update.container_id
@@ -142,10 +130,9 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """A user's checker for the answers of a plugin on one connection.
+    """A user's checker for the answers on one connection.
 
-    The factory given as :option:`--answers` creates it from the pods and containers with which the plugin was
-    synchronised.
+    The factory of :option:`--answers` creates it from the pods and containers that the plugin was synchronised with.
     """
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
@@ -153,32 +140,36 @@ class Answers(Protocol):
 
 
 class AnswerCheck:
-    def __init__(self, factory: Callable[..., Any]) -> None:
+    def __init__(self, factory: Callable[..., Any] | None) -> None:
         self._factory = factory
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
+        if self._factory is None:
+            return ""
         try:
-            self._answers = self._factory([*map(_message_dict, pods)], [*map(_message_dict, containers)])
+            answers = self._answers = self._factory([*map(_message_dict, pods)], [*map(_message_dict, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
             return f"cannot be judged, because the checker of answers failed: {_error_text(error)}"
-        return self._verdict("Synchronize", {}, None, {"update": [*map(_message_dict, updates)]})
+        answer = {"update": [*map(_message_dict, updates)]}
+        return _verdict(answers, "Synchronize", {}, None, answer) if answers is not None else ""
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
+        if self._answers is None:
+            return ""
         answer: dict[str, Any] = {"update": [*map(_message_dict, changes.updates)]}
         if changes.adjustment is not None:
             answer["adjust"] = _message_dict(changes.adjustment)
         container = _message_dict(event.container) if event.container is not None else None
-        return self._verdict(event.name, _message_dict(event.pod), container, answer)
+        return _verdict(self._answers, event.name, _message_dict(event.pod), container, answer)
 
-    def _verdict(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
-        if self._answers is None:
-            return ""
-        try:
-            said = self._answers.on(event, pod, container, answer)
-        except (Exception, SystemExit) as error:  # noqa: BLE001
-            said = _error_text(error)
-        return f"has answered {event} wrongly: {said}" if said else ""
+
+def _verdict(answers: Answers, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
+    try:
+        said = answers.on(event, pod, container, answer)
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        said = _error_text(error)
+    return f"has answered {event} wrongly: {said}" if said else ""
 
 
 def _message_dict(message: Message) -> dict[str, Any]:
@@ -201,53 +192,42 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""Python program that replaces itself with the plugin.
-
-It is not a shell script, because some shells support only ten file descriptors.
-"""
+"""Python program that replaces itself with the plugin. Some shells support only ten file descriptors."""
 
 
 class PluginHost:
     """Runs a plugin under test and connects it to a simulated runtime.
 
-    Args:
-        where: The command that starts the plugin, or the address of the socket to which the plugin connects.
-        request: Number of seconds within which the plugin must answer a request.
-        answers: A factory for the user's checker of the answers.
+    *where* is the command that starts the plugin, or the address of the socket to which it connects. The plugin must
+    answer within *request* seconds. *answers* is a factory for the user's checker of the answers.
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
         self.inventory = Inventory()
-        self._check = AnswerCheck(answers) if answers is not None else None
+        self._check = AnswerCheck(answers)
         self._path = unix_sockets.path(where) if where.startswith("unix:") else ""
         self._command = () if self._path else tuple(shlex.split(where))
         self._request = request
         self._thread = LoopThread("plugin host")
         self._runtime: NriRuntime | None = None
         self._server: Acceptor | None = None
-        self._serving: asyncio.Task[None] | None = None
         self._process: _Launched | None = None
         self._met = self._failed = False
 
     def connect(self) -> None:
         self.disconnect()
-        self.inventory.wrong = ""
-        self.inventory.asked = []
-        joined = self._thread.run(self._connect_plugin())
-        if joined is None:
-            return
-        ended = f"; {self._process.ended()}" if self._process and self._process.ended() else ""
-        self.disconnect()
-        raise BrokenError(f"the plugin {joined}{ended}")
+        self.inventory.wrong, self.inventory.asked = "", []
+        if wrong := self._thread.run(self._connect_plugin()):
+            ended = f"; {self._process.how()}" if self._process and self._process.how() else ""
+            self.disconnect()
+            raise BrokenError(f"the plugin {wrong}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        found = self._thread.run(self._relay_event(event))
-        if not found:
-            return
-        said = " / ".join(map(repr, self._process.errors())) if self._process else ""
-        self.disconnect()
-        ends = f"; its standard error ends with {said}" if said else ""
-        raise BrokenError(f"the plugin {found}{ends}")
+        if wrong := self._thread.run(self._relay_event(event)):
+            said = " / ".join(map(repr, self._process.errors())) if self._process else ""
+            self.disconnect()
+            ends = f"; its standard error ends with {said}" if said else ""
+            raise BrokenError(f"the plugin {wrong}{ends}")
 
     @property
     def connected(self) -> bool:
@@ -257,7 +237,7 @@ class PluginHost:
         if self._runtime is not None:
             self._thread.run(self._disconnect_plugin())
         if self._process is not None:
-            self._process.end()
+            self._process.end(gently=False)
             self._process = None
 
     def close(self) -> None:
@@ -275,7 +255,7 @@ class PluginHost:
         else:
             self._runtime.accept(reader, writer)
 
-    async def _connect_plugin(self) -> str | None:
+    async def _connect_plugin(self) -> str:
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -287,12 +267,11 @@ class PluginHost:
             with theirs:
                 self._process = _Launched(self._command, theirs.fileno())
             stream = await asyncio.open_unix_connection(sock=ours)
-            self._serving = asyncio.create_task(runtime.serve(stream, AS))
+            runtime.accept(*stream, AS)
         if await runtime.joined(1, seconds):
             self._met, self._failed = True, False
-            there = self.inventory
-            wrong = self._check.connected(*there.listed(), there.asked) if self._check is not None else ""
-            return there.wrong or wrong or None
+            wrong = self._check.connected(*self.inventory.listed(), self.inventory.asked)
+            return self.inventory.wrong or wrong
         self._failed = True
         lost = [plugin.why or "has closed its connection" for plugin in runtime.lost]
         again = " again after the runtime was restarted" if self._met else ""
@@ -302,74 +281,62 @@ class PluginHost:
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._why_plugin_left(runtime)
-        creating = event.container.id if event.container is not None and event.name == "CreateContainer" else ""
         answers: list[PluginChanges] = []
         try:
             await runtime.relay(event, lambda _, changes: answers.append(changes))
         except NRIError as error:
             return f"has answered {event.name} with an error: {error.__cause__}"
         changes = answers[0] if answers else PluginChanges()
-        self.inventory.refused(changes.updates, creating=creating)
-        # Update the inventory even if this method reports an error, because the next request of the plugin must be
-        # checked against the state after this event.
-        if event.container is not None and event.name == "RemoveContainer":
+        creating = event.container if event.name == "CreateContainer" else None
+        self.inventory.refused(changes.updates, creating=creating.id if creating else "")
+        # The next request of the plugin is checked against the state after this event, even if this one was wrong.
+        if creating is not None:
+            self.inventory.add(creating)
+        elif event.container is not None and event.name == "RemoveContainer":
             self.inventory.remove(event.container)
-        elif event.container is not None and event.name == "CreateContainer":
-            self.inventory.add(event.container)
         if not runtime.plugins:
             return self._why_plugin_left(runtime)
-        return self.inventory.wrong or (self._check.told(event, changes) if self._check is not None else "")
+        return self.inventory.wrong or self._check.told(event, changes)
 
     def _why_plugin_left(self, runtime: NriRuntime | None) -> str:
         why = next((plugin.why for plugin in runtime.lost if plugin.why), "") if runtime else ""
-        ended = self._process.ended() if self._process and "within" not in why else ""
+        ended = self._process.how() if self._process and "within" not in why else ""
         return f"{why or 'has closed its connection'}{f'; {ended}' if ended else ''}"
 
     async def _disconnect_plugin(self) -> None:
         runtime, self._runtime = self._runtime, None
-        serving, self._serving = self._serving, None
-        if serving is not None:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
         if runtime is not None:
             await runtime.close()
 
 
-class _Launched:
-    """A plugin started as a command, with its connection as file descriptor 3.
-
-    A thread drains the plugin's output, so that the plugin never blocks on writing.
-    """
+class _Launched(Process):
+    """A plugin started as a command, with its connection as file descriptor 3. A thread drains its output."""
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]
-        self._process = Process([*launch, *command], grace=GRACE, passed=(descriptor,))
+        super().__init__([*launch, *command], grace=GRACE, passed=(descriptor,))
         self._ending = threading.Event()
         self._how = ""
-        self._reader = threading.Thread(target=self._read, name="output of the plugin", daemon=True)
+        self._reader = threading.Thread(target=self._drain, name="output of the plugin", daemon=True)
         self._reader.start()
 
-    def _read(self) -> None:
+    def _drain(self) -> None:
         while not self._ending.is_set():
             try:
-                self._process.read(timeout=0.05)
+                self.read(timeout=0.05)
             except EndedError as ended:
                 self._how = str(ended)
                 return
             except TalkError:
                 continue
 
-    def ended(self) -> str:
-        until = time.monotonic() + 0.2
-        while not self._how and time.monotonic() < until:
-            time.sleep(0.01)
+    def how(self) -> str:
+        """Return how the process has ended, or an empty string if it runs on."""
+        self._reader.join(0.2)
         return self._how
 
-    def errors(self) -> tuple[str, ...]:
-        return self._process.errors()
-
-    def end(self) -> None:
+    def end(self, *, gently: bool) -> None:
         self._ending.set()
         self._reader.join()
         with suppress(OSError):
-            self._process.end(gently=False)
+            super().end(gently=gently)

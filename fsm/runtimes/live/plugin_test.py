@@ -1,8 +1,7 @@
 """Test an NRI plugin by sending it events in every order that the plugin contract allows.
 
-The machine plays the part of the runtime, and its outputs are relayed to the plugin. Tests can therefore be planned
-and shrunk as for any other SUT, but only the plugin can fail. A plugin fails if it answers too late or with an error,
-disconnects, or requests an update of a container that does not exist.
+The machine plays the part of the runtime, and its outputs are relayed to the plugin, so only the plugin can fail. It
+fails if it answers too late or with an error, disconnects, or asks for an update of a container that does not exist.
 """
 
 from __future__ import annotations
@@ -29,12 +28,9 @@ CONNECTS: Final = "connects"
 POD_LISTED: Final = "pod-listed"
 CONTAINER_LISTED: Final = "container-listed"
 STATES: Final = {
-    "created": nri.CONTAINER_CREATED,
-    "starting": nri.CONTAINER_CREATED,
+    **dict.fromkeys(("created", "starting"), nri.CONTAINER_CREATED),
     "running": nri.CONTAINER_RUNNING,
-    "halted": nri.CONTAINER_STOPPED,
-    "cut-short": nri.CONTAINER_STOPPED,
-    "stopped": nri.CONTAINER_STOPPED,
+    **dict.fromkeys(("halted", "cut-short", "stopped"), nri.CONTAINER_STOPPED),
 }
 """Maps container states of the model to those of NRI messages. Other states do not change the message."""
 
@@ -48,10 +44,10 @@ class PluginSUT:
     def __init__(
         self, machine: Machine, where: str, timeout: float | None = None, answers: Callable[..., object] | None = None
     ) -> None:
+        self._name = f"nri-plugin:{where}"
         self._check(machine, where)
         self._model = Simulated(machine)
         self._host = PluginHost(where, request=timeout or REQUEST, answers=answers)
-        self._name = f"nri-plugin:{where}"
         self._count = 0
         self._out: tuple[str, ...] = ()
         self._begin()
@@ -61,29 +57,28 @@ class PluginSUT:
             self._host.close()
             if not isinstance(error, BrokenError):
                 raise
+            at_socket = where.startswith("unix:")
             hint = (
                 "start a plugin that connects to this socket"
-                if where.startswith("unix:")
+                if at_socket
                 else "check that the command is an NRI plugin"
             )
             raise refused(self._name, CODE, f"the plugin cannot be tested: {error}", hint) from error
 
-    @staticmethod
-    def _check(machine: Machine, where: str) -> None:
+    def _check(self, machine: Machine, where: str) -> None:
         table = tabulate(machine)
         emitted = {name.partition(".")[0] for way in table.ways for name in way.emits}
         if CONNECTS not in table.row or not emitted <= set(EVENTS):
             what = f"a plugin cannot be tested against {machine.name}, in which no plugin connects"
-            raise refused(f"nri-plugin:{where}", CODE, what, "use the model nri-plugin-contract")
+            raise refused(self._name, CODE, what, "use the model nri-plugin-contract")
         if not where.startswith("unix:") and shutil.which((*shlex.split(where), "")[0]) is None:
             hint = "name a command that can be run, or the socket to listen on, as unix:///PATH"
-            raise refused(f"nri-plugin:{where}", CODE, "there is no such command", hint)
+            raise refused(self._name, CODE, "there is no such command", hint)
 
     def _begin(self) -> None:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
-        self._inventory_before: Inventory | None = None
-        """The inventory at the time when a reconnection became due, or ``None`` if none is due."""
+        self._inventory_before: Inventory | None = None  # as it was when a reconnection became due, if one is due
 
     def close(self) -> None:
         self._host.close()
@@ -160,7 +155,8 @@ class PluginSUT:
     def _next_inventory(self) -> Inventory:
         there = self._host.inventory
         if self._inventory_before is None:
-            self._inventory_before = there.copy()
+            self._inventory_before = Inventory()
+            self._inventory_before.restore(there)
             there.shown = {*there.pods, *there.containers}
         return there
 

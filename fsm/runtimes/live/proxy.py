@@ -14,32 +14,25 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from fsm.errors import reason
-from fsm.runtimes.live.call_recording import identity, of_events, of_lifecycle
 from fsm.runtimes.live.faults import FaultRules, StreamFaults
 from fsm.runtimes.live.passing_calls import PassedCall, PassingCalls
 from fsm.runtimes.reference.clock import Tasks
-from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, goaway_frame
+from fsm.runtimes.sockets.http2 import PREFACE, Frame, FrameSplitter, UnreadableError, goaway_frame
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
 _BUFFERED: Final = 4 << 20  # if more bytes wait for one side, fsm stops reading from the other side
 
 
 class _Side(asyncio.Protocol):
+    transport: asyncio.Transport
+    other: _Side
+
     def __init__(self, take: Callable[[bytes], None], over: Callable[[], None]) -> None:
         self._take, self._over = take, over
-        self.transport: asyncio.Transport | None = None
-        self.other: _Side | None = None
-        self._waiting: list[bytes] = []
-        self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        if self._refused:
-            self.transport.abort()
         self.transport.set_write_buffer_limits(high=_BUFFERED)
-        for data in self._waiting:
-            self.transport.write(data)
-        self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:
         self._take(data)
@@ -49,90 +42,62 @@ class _Side(asyncio.Protocol):
         self._over()
 
     def write(self, data: bytes) -> None:
-        if self.transport is None:
-            self._waiting.append(data)
-        else:
-            self.transport.write(data)
-
-    def close(self) -> None:
-        if self.transport is not None:
-            self.transport.close()
-
-    def abort(self) -> None:
-        self._refused = True
-        if self.transport is not None:
-            self.transport.abort()
+        self.transport.write(data)
 
     def pause_writing(self) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.pause_reading()
+        self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.resume_reading()
+        self.other.transport.resume_reading()
 
 
 class Relay:
     """Forwards data between a client of *proxy* and the runtime, on a separate connection.
 
-    Data that cannot be decoded is still forwarded. If there are fault *rules*, however, both connections are closed.
+    Data that cannot be decoded is still forwarded, unless there are fault *rules*: then both connections are closed.
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
-        self.calls = PassingCalls(proxy.ended, of_lifecycle, of_events)
+        self.calls = PassingCalls(proxy.ended)
         self._proxy = proxy
         self.client = _Side(self._from_client, self._client_gone)
         self.server = _Side(self._from_server, self._server_gone)
         self.client.other, self.server.other = self.server, self.client
         self._asking, self._answering = FrameSplitter(PREFACE), FrameSplitter()
-        self._faults = (
-            StreamFaults(
-                calls=self.calls,
-                rules=rules,
-                loop=asyncio.get_running_loop(),
-                to_client=self.client.write,
-                to_server=self.server.write,
-                identity=identity,
-            )
-            if rules
-            else None
-        )
-        self._reads, self._over = True, False
-        self._leaving, self._left = False, False
+        self._faults: StreamFaults | None = None
+        if rules:
+            loop, to_client, to_server = asyncio.get_running_loop(), self.client.write, self.server.write
+            self._faults = StreamFaults(self.calls, rules, loop, to_client, to_server)
+        self._reader = self._faults or self.calls
+        self._reads = True
+        self._over = self._leaving = self._left = False
 
-    async def connect(self, path: str) -> None:
-        await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
-        if self._over:
-            self.server.close()
+    async def connect(self, path: str, client: socket.socket) -> None:
+        """Connect to the runtime at *path*, and then forward the data of *client* and of the runtime."""
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: self.server, path)
+        self.server.transport.pause_reading()
+        await loop.connect_accepted_socket(lambda: self.client, client)
+        self.server.transport.resume_reading()
 
     def _from_client(self, data: bytes) -> None:
-        now = time.time_ns()
-        if self._faults is None:
-            self.server.write(data)
-        if not self._reads:
-            return
-        greets = self._asking.greets
-        try:
-            parts = self._asking.frames(data)
-            if self._faults and greets and not self._asking.greets:
-                self.server.write(PREFACE)
-            for part in parts:
-                (self._faults or self.calls).from_client(part, now)
-        except UnreadableError:
-            self._give_up(now)
+        self._forward(data, self.server, self._asking, self._reader.from_client)
 
     def _from_server(self, data: bytes) -> None:
-        now = time.time_ns()
-        if self._faults is None:
-            self.client.write(data)
-        if self._reads:
-            try:
-                for part in self._answering.frames(data):
-                    (self._faults or self.calls).from_server(part, now)
-            except UnreadableError:
-                self._give_up(now)
+        self._forward(data, self.client, self._answering, self._reader.from_server)
         if self._leaving:
             self.leave()
+
+    def _forward(self, data: bytes, to: _Side, splitter: FrameSplitter, take: Callable[[Frame, int], object]) -> None:
+        now = time.time_ns()
+        if self._faults is None:
+            to.write(data)
+        if self._reads:
+            try:
+                for part in splitter.frames(data):
+                    take(part, now)
+            except UnreadableError:
+                self._give_up(now)
 
     def _give_up(self, now: int) -> None:
         self._reads = False
@@ -147,20 +112,20 @@ class Relay:
             self._left = True
             self.client.write(goaway_frame())
         if not self.calls.streams and not (self._faults and self._faults.busy()):
-            self.client.close()
-            self.server.close()
+            self.client.transport.close()
+            self.server.transport.close()
 
     def abort(self) -> None:
-        self.client.abort()
-        self.server.abort()
+        self.client.transport.abort()
+        self.server.transport.abort()
 
     def _client_gone(self) -> None:
         self._finish("CANCELED", "the client has closed the connection", by_runtime=self.calls.goes)
-        self.server.close()
+        self.server.transport.close()
 
     def _server_gone(self) -> None:
         self._finish("UNAVAILABLE", "the runtime has closed the connection", by_runtime=not self._leaving)
-        self.client.close()
+        self.client.transport.close()
 
     def _finish(self, code: str, detail: str, *, by_runtime: bool) -> None:
         if not self._over:
@@ -188,13 +153,11 @@ class Proxy:
         listener: socket.socket,
         path: str,
         *,
-        ended: Callable[[PassedCall], None] = lambda _: None,
-        rules: FaultRules | None = None,
-        say: Callable[[str], None] = lambda _: None,
+        ended: Callable[[PassedCall], None],
+        rules: FaultRules | None,
+        say: Callable[[str], None],
     ) -> None:
-        self.calls = 0
-        self.unread = 0
-        self.ending = False
+        self.calls = self.unread = 0
         self.injected: Counter[str] = Counter()
         self._listener, self._path = listener, path
         self._report, self._rules, self._say = ended, rules, say
@@ -204,12 +167,11 @@ class Proxy:
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
         """Forward data until *stop* is set. After that, calls in progress have about *grace* seconds to end."""
-        acceptor = Acceptor(self._listener, self._accept_client, self._say)
+        acceptor = Acceptor(self._listener, lambda client: self._connecting.start(self._connect(client)), self._say)
         try:
             await stop.wait()
         finally:
             acceptor.close()
-            self.ending = True
         for _ in range(round(grace / _TICK)):
             for relay in tuple(self._relays):
                 relay.leave()
@@ -225,20 +187,15 @@ class Proxy:
         for _ in range(_STEPS):
             await asyncio.sleep(0)
 
-    def _accept_client(self, client: socket.socket) -> None:
-        relay = Relay(self, self._rules)
-        self._relays.add(relay)
-        self._connecting.start(self._connect(relay, client))
-
-    async def _connect(self, relay: Relay, client: socket.socket) -> None:
-        start = time.time_ns()
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: relay.client, client)
+    async def _connect(self, client: socket.socket) -> None:
+        start, relay = time.time_ns(), Relay(self, self._rules)
         try:
-            await relay.connect(self._path)
+            await relay.connect(self._path, client)
         except OSError as error:
             self._report_unavailable(start, f"the runtime cannot be reached: {reason(error)}")
-            relay.abort()
+            client.close()
             return
+        self._relays.add(relay)
         if self._away:
             self._away = False
             self._say("the runtime can be reached again")

@@ -1,27 +1,26 @@
 """A test's session with a runtime: its connection, its shared directory, its events, and everything that it creates.
 
-Everything that a session creates in the runtime has a label that identifies the test run. A session begins by
-removing what killed runs have left behind, and ends by removing what it has created. The final removal includes
-entities whose ids were lost with a reply. It also repeats the search for leftovers, because a runtime may complete a
-creation long after its caller was killed.
+Everything that a session creates has a label that identifies the test run. A session begins by removing what killed
+runs have left behind, and ends by removing what it has created, including entities whose ids were lost with a reply.
+At its end, it searches again for leftovers, because a runtime may complete a creation long after its caller was killed.
 """
 
 import atexit
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from threading import Event, Lock, Thread
 from time import time_ns
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fsm.conformance.oracle import ToldEvents
 from fsm.errors import InputError, refused
 from fsm.runtimes.live.call_keeper import CallKeeper
-from fsm.runtimes.live.call_recording import encoded, end_of_events, event_line, joined
+from fsm.runtimes.live.call_recording import end_of_events, event_line, joined, lines
 from fsm.runtimes.live.workload import archive, import_images
 from fsm.runtimes.recordings.container_events import KINDS, MISSING
 from fsm.runtimes.recordings.cri_calls import CriCallReader
@@ -33,57 +32,27 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
-KEY: Final = "io.container-fsm.run"
-"""Key of the label that identifies the test run. Its value is a :class:`RunLabel`."""
-
+KEY: Final = "io.container-fsm.run"  # key of the label that identifies the test run
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
-_STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
+_STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from the field after the command name
 
 
-class RunLabel(NamedTuple):
-    """Identifies a test run by its process, PID namespace and boot.
-
-    ``started`` is the start time of the process, in clock ticks since the boot.
-    """
-
-    boot: str
-    namespace: str
-    process: int
-    started: int
-
-    def __str__(self) -> str:
-        """Return the value of the label.
-
-        >>> str(RunLabel("b", "n", 7, 9))
-        'b.n.7.9'
-        """
-        return f"{self.boot}.{self.namespace}.{self.process}.{self.started}"
+def own() -> str:
+    """Return the label of this run: its boot, PID namespace, process, and the start of the process in clock ticks."""
+    return f"{_boot_id()}.{_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
 
 
-def own() -> RunLabel:
-    return RunLabel(_boot_id(), _namespace(), os.getpid(), _process_start_time(os.getpid()) or 0)
-
-
-def read(text: str) -> RunLabel | None:
-    """Parse *text* as a label. Return ``None`` if it is not a label.
-
-    >>> read("b.n.7.9"), read("else")
-    (RunLabel(boot='b', namespace='n', process=7, started=9), None)
-    """
-    parts = text.split(".")
-    if len(parts) != len(RunLabel._fields) or not all(part.isdecimal() for part in parts[2:]):
-        return None
-    return RunLabel(parts[0], parts[1], int(parts[2]), int(parts[3]))
-
-
-def ended(label: RunLabel) -> bool:
-    """Tell whether the run has certainly ended, because its boot or its process has ended.
+def ended(label: str) -> bool:
+    """Tell whether *label* is that of a run that has certainly ended, because its boot or its process has ended.
 
     A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
-    if label.boot != _boot_id():
-        return True
-    return label.namespace == _namespace() and _process_start_time(label.process) != label.started
+    match label.split("."):
+        case [boot, namespace, process, started] if process.isdecimal() and started.isdecimal():
+            gone = namespace == _namespace() and _process_start_time(int(process)) != int(started)
+            return gone or boot != _boot_id()
+        case _:
+            return False
 
 
 def _boot_id() -> str:
@@ -103,19 +72,14 @@ def _process_start_time(process: int) -> int | None:
     return None if fields[0] in {"Z", "X"} else int(fields[_STARTED])
 
 
-def shims() -> dict[int, str]:
-    found = {}
+def shims() -> set[int]:
+    found = set()
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             program, *words = file.read_bytes().decode(errors="replace").split("\0")
             if Path(program).name.startswith("containerd-shim") and "-id" in words[:-1]:
-                found[int(file.parent.name)] = words[words.index("-id") + 1]
+                found.add(int(file.parent.name))
     return found
-
-
-def left(before: dict[int, str]) -> str:
-    new = sorted(set(shims()) - set(before))
-    return f"kill {' '.join(map(str, new))}" if new else ""
 
 
 _LONG: Final = 86_400.0  # number of seconds after which a new event stream replaces the previous one
@@ -126,13 +90,11 @@ _ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 class EventWatch:
     """Checks the container events of the runtime at *address*, if it supports GetContainerEvents.
 
-    Set *shared* if the runtime sends each event to only one of its clients. Missing events are then not reported,
-    because another client may have received them.
+    If the runtime sends each event to only one of its clients (*shared*), missing events are not reported.
     """
 
     def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
-        self._count = 0
-        self._shared = shared
+        self._count, self._shared = 0, shared
         self._reader = CriCallReader()
         self._found: list[Observation] = []
         self._lock = Lock()
@@ -143,11 +105,11 @@ class EventWatch:
         self._thread.start()
 
     def take(self, answer: CallAnswer) -> None:
-        self._read(encoded(answer))
+        self._read(lines(answer))
 
     def interrupted(self) -> None:
         now = time_ns()
-        self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
+        self._read([end_of_events(now, now, "UNAVAILABLE", "")])
 
     def close(self) -> None:
         self._over.set()
@@ -170,14 +132,14 @@ class EventWatch:
                 self._stream.close()
             for message in self._stream:
                 self._count += 1
-                self._read(joined([event_line(began, time_ns(), message)]))
-            self._read(joined([end_of_events(began, time_ns(), self._stream.code, self._stream.detail)]))
+                self._read([event_line(began, time_ns(), message)])
+            self._read([end_of_events(began, time_ns(), self._stream.code, self._stream.detail)])
             if self._stream.code == "UNIMPLEMENTED":
                 return
 
-    def _read(self, lines: bytes) -> None:
+    def _read(self, found: Iterable[Mapping[str, int | str]]) -> None:
         with self._lock:
-            for line in lines.splitlines():
+            for line in joined(found).splitlines():
                 self._keep(self._reader.observations(line, 0))
 
     def _keep(self, found: Iterable[tuple[int | Line, Observation]]) -> None:
@@ -188,7 +150,6 @@ HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 """Namespaces of test pods. The host network needs no setup, and the PID namespaces are separate, as in Kubernetes."""
 
 LOOK: Final = 0.002  # number of seconds between two checks of a condition that a test waits for
-
 _IMAGES: Final = "localhost/container-fsm-run:"
 """Prefix of the names of imported images. The label of the run follows it."""
 
@@ -224,8 +185,10 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A test's session with the runtime at *address*, with a limit of *timeout* seconds for each call.
 
-    Containers use *image*. By default, this is a busybox image, which is imported if the runtime does not have one.
-    *seen* is called with the answer to each call. Raise :class:`InputError` if there is no runtime or no image.
+    Containers use *image*, by default a busybox image, which is imported if the runtime has none. ``seen`` is called
+    with the answer to each call. If they are set, ``restart`` restarts the runtime, ``kill`` does so at once, and
+    ``damage`` restarts it after damaging what it keeps of the entity with the given id. Raise :class:`InputError` if
+    there is no runtime or no image.
     """
 
     def __init__(
@@ -238,45 +201,35 @@ class RuntimeSession:
     ) -> None:
         self.address = address
         self.timeout = timeout or TIMEOUT
-        self._seen = seen
-        self._label = str(own())
-        self.calls = 0
-        client, version = connected(address, timeout=self.timeout, seen=self._count_call)
+        self.seen = seen
+        self.restart: Callable[[], None] | None = None
+        self.kill: Callable[[], None] | None = None
+        self.damage: Callable[[str], None] | None = None
+        self._label = own()
+        client, version = connected(address, timeout=self.timeout, seen=seen)
         self.runtime = version.runtime_name
-        self.version = version.runtime_version
         with client:
-            _remove_labelled(client, _run_has_ended)
+            _remove_labelled(client, ended)
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
         self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._take_answer)
         # containerd 1.x sends each event to only one client.
-        shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
+        shared = self.runtime == "containerd" and version.runtime_version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
         atexit.register(self.close)  # the caller may not close the session
 
-    def _count_call(self, answer: CallAnswer) -> None:
-        self.calls += 1
-        if self._seen is not None:
-            self._seen(answer)
-
     def _take_answer(self, answer: CallAnswer) -> None:
         self.events.take(answer)
-        self._count_call(answer)
-
-    def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
-        self._seen = seen
+        if self.seen is not None:
+            self.seen(answer)
 
     @property
     def folder(self) -> Path:
         return Path(self._scratch.name)
 
-    @property
-    def labels(self) -> dict[str, str]:
-        return {KEY: self._label}
-
     def name(self) -> str:
-        return f"fsm-{own().process}-{next(_NUMBERS)}"
+        return f"fsm-{os.getpid()}-{next(_NUMBERS)}"
 
     def pod(self) -> cri.PodSandboxConfig:
         name = self.name()
@@ -285,7 +238,7 @@ class RuntimeSession:
         return cri.PodSandboxConfig(
             metadata=cri.PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=NAMESPACE),
             log_directory=str(logs),
-            labels=self.labels,
+            labels={KEY: self._label},
             linux=cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=HOST)),
         )
 
@@ -293,7 +246,7 @@ class RuntimeSession:
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name),
             image=cri.ImageSpec(image=image or self.image),
-            labels=self.labels,
+            labels={KEY: self._label},
             linux=cri.LinuxContainerConfig(security_context=cri.LinuxContainerSecurityContext(namespace_options=HOST)),
             **config,
         )
@@ -306,9 +259,8 @@ class RuntimeSession:
         answer = self.run(pod)
         if answer.code != "OK":
             what = f"the runtime cannot run pods: {answer.code}: {answer.detail}"
-            raise refused(
-                self.address, "FSM606", what, "read the log of the runtime; often the sandbox image is missing"
-            )
+            hint = "read the log of the runtime; often the sandbox image is missing"
+            raise refused(self.address, "FSM606", what, hint)
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
@@ -324,14 +276,13 @@ class RuntimeSession:
         self._keeper.close()
         try:
             with CriClient(self.address, timeout=self.timeout) as client:
-                _remove_labelled(client, lambda label: label == self._label or _run_has_ended(label))
+                _remove_labelled(client, lambda label: label == self._label or ended(label))
         finally:
             atexit.unregister(self.close)
             self._scratch.cleanup()
 
     def _usual_image(self, client: CriClient) -> str:
-        known = next((name for name in _images(client) if "busybox" in name), "")
-        if known:
+        if known := next((name for name in _images(client) if "busybox" in name), ""):
             return known
         name = f"{_IMAGES}{self._label}"
         try:
@@ -344,26 +295,20 @@ class RuntimeSession:
 
 
 def _images(client: CriClient) -> tuple[str, ...]:
-    answer = client.call("ListImages")
-    found = answer.message.images if isinstance(answer.message, cri.ListImagesResponse) else ()
+    found = listed(client.call("ListImages"))
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
-
-
-def _run_has_ended(label: str) -> bool:
-    known = read(label)
-    return known is not None and ended(known)
 
 
 def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
     for again in range(_ROUNDS):
         if again:
             time.sleep(_SETTLING)
-        pods = _ids_with_label(client.call("ListPodSandbox").message, "items", chosen)
+        pods = _labelled(client, "ListPodSandbox", chosen)
         for pod in pods:
             client.call("StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=pod))
             client.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=pod))
         # If a container was still being created when its pod was removed, the container remains without a pod.
-        containers = _ids_with_label(client.call("ListContainers").message, "containers", chosen)
+        containers = _labelled(client, "ListContainers", chosen)
         for container in containers:
             client.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container))
         if not pods and not containers:
@@ -373,5 +318,10 @@ def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
             client.call("RemoveImage", cri.RemoveImageRequest(image=cri.ImageSpec(image=name)))
 
 
-def _ids_with_label(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
-    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(KEY, ""))]
+def _labelled(client: CriClient, listing: str, chosen: Callable[[str], bool]) -> list[str]:
+    return [each.id for each in listed(client.call(listing)) if chosen(each.labels.get(KEY, ""))]
+
+
+def listed(answer: CallAnswer) -> list[Any]:
+    """Return the entries of the only list in *answer*, which are none if the call has failed."""
+    return [entry for _, entries in answer.message.ListFields() for entry in entries] if answer.message else []

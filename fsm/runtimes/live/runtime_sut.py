@@ -1,7 +1,4 @@
-"""Create the SUTs for real runtimes.
-
-There is a SUT for each shipped model whose calls a CRI client can make.
-"""
+"""Create the SUTs for real runtimes: one for each shipped model whose calls a CRI client can make."""
 
 import shlex
 import subprocess
@@ -20,9 +17,10 @@ from fsm.errors import refused
 from fsm.language.library import load
 from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
+from fsm.runtimes.crictl import takes
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.container_sut import KilledContainerSUT, KilledPodSUT, RuntimeContainerSUT, RuntimePodSUT
-from fsm.runtimes.live.entity_sut import EntitySUT, KilledSUT
+from fsm.runtimes.live.container_sut import RuntimeContainerSUT, RuntimePodSUT
+from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.names import CONTAINER, POD
@@ -32,26 +30,18 @@ from fsm.sut import SUT, BrokenError
 
 _RESTARTING: Final = 60.0  # number of seconds within which a restarted runtime must answer again
 _REPETITIONS: Final = 3  # number of repetitions of a failed test
-
-
-_SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
-    CONTAINER: (RuntimeContainerSUT, KilledContainerSUT),
-    POD: (RuntimePodSUT, KilledPodSUT),
-}
+_SUTS: Final[Mapping[str, type[EntitySUT]]] = {CONTAINER: RuntimeContainerSUT, POD: RuntimePodSUT}
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
     """Return a function that creates the SUT for *asked*, in the runtime at the address ``asked.rest``.
 
-    *seen* is called with the answer to each call. Raise :class:`InputError` if a CRI client cannot make the calls of
-    the machine.
+    *seen* is called with each answer. Raise :class:`InputError` if a CRI client cannot make the machine's calls.
     """
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:
         return partial(_node, asked, seen)
-    called = {event.rpc for event in machine.events.values() if event.kind == "call"}
-    plain, killed = _SUTS.get(machine.entity, (None, None))
-    if not called or plain is None or killed is None or not called <= plain.calls:
+    if not takes(machine):
         what = f"the system is a runtime, but {machine.name} does not describe CRI calls on one container or one pod"
         hint = (
             "use the model cri-container or cri-pod for any runtime, or container-status or pod-sandbox for containerd"
@@ -59,37 +49,31 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
         if machine.name in {NODE, *RELAYED}:
             hint = "add --nri ADDRESS, the socket at which the runtime accepts plugins"
         raise refused(f"cri:{asked.rest}", "FSM601", what, hint)
-
-    def made() -> SUT:
-        session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout, seen=seen)
-        restart, damage = _restart(session, options), _damage_function(session, options)
-        if command := options.get("kill_command"):
-            kill = partial(_run_restart_command, session, command)
-            return killed(machine, session, restart, kill=kill, damage=damage)
-        return plain(machine, session, restart, damage=damage)
-
-    return made
+    return lambda: _SUTS[machine.entity](machine, _session(asked, seen))
 
 
-def _restart(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[], None] | None:
-    command = options.get("restart_command") or options.get("kill_command")
-    return partial(_run_restart_command, session, command) if command else None
-
-
-def _damage_function(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[str], None] | None:
-    command = options.get("damage_command")
-    return (lambda of: _run_restart_command(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
+def _session(asked: SutRequest, seen: Callable[[CallAnswer], object] | None = None) -> RuntimeSession:
+    options = asked.options
+    session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout, seen=seen)
+    run = partial(_run_restart_command, session)
+    kill, damage = options.get("kill_command"), options.get("damage_command")
+    if restart := options.get("restart_command") or kill:
+        session.restart = partial(run, restart)
+    if kill:
+        session.kill = partial(run, kill)
+    if damage:
+        session.damage = lambda container: run(damage.replace(DAMAGED, shlex.quote(container)))
+    return session
 
 
 def _node(asked: SutRequest, seen: Callable[[CallAnswer], object] | None) -> RuntimeNodeSUT:
-    options, profile = asked.options, asked.profile
-    session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout)
-    runtime = (session, options["nri"], _restart(session, options), _damage_function(session, options))
+    nri, profile = asked.options["nri"], asked.profile
     if asked.model != NODE:
-        return ToldNodeSUT(*runtime, model=asked.model, profile=profile, seen=seen)
+        return ToldNodeSUT(_session(asked), nri, model=asked.model, profile=profile, seen=seen)
     profiles = [load(name).profiles for name in ("plugin-pod", "plugin-container")]
     return RuntimeNodeSUT(
-        *runtime,
+        _session(asked),
+        nri,
         profile=None if unknown_profile(profile, profiles) else profile,
         by_calls=[load(name).partly_under(profile) for name in ("pod-sandbox", "container-status")],
         seen=seen,
@@ -103,16 +87,11 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """Repeat each failure on new SUTs, and note how often it occurs again.
+    """Repeat each failure with a trace on new SUTs, and note how often it occurs again.
 
-    Failures without a trace are returned unchanged.
-
-    Args:
-        make: Creates a SUT. If its argument is not ``None``, the SUT calls it with the answer to each call.
-        machine: The machine of the test, with its profile applied.
-        failures: The failures to repeat.
-        record: A file for the calls of the first repetition. The events relayed to a plugin go to a second file,
-            whose name has the additional suffix ``.nri``.
+    *make* creates a SUT that calls its argument, unless it is ``None``, with the answer to each call. *machine* has
+    the profile of the test applied. The calls of the first repetition go to the file *record*, and the events relayed
+    to a plugin to a second file, whose name has the additional suffix ``.nri``.
     """
     counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:

@@ -1,7 +1,6 @@
 """Build images for containers under test from a static binary, and import them into containerd.
 
-Nothing is downloaded, and the same binary yields the same image on every machine. The caller decides what a container
-runs.
+Nothing is downloaded, and the same binary yields the same image on every machine.
 """
 
 import hashlib
@@ -14,6 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +21,9 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""Name of the image that containerd uses for keeping a pod alive, if it is configured to do so.
+"""Name of the image that keeps a pod alive, if containerd is configured so with the option ``sandbox_image``.
 
-The option is ``sandbox_image`` before containerd 2.0, and ``pinned_images.sandbox`` from 2.0 on.
+From containerd 2.0 on, the option is ``pinned_images.sandbox``.
 """
 
 BINARY: Final = Path("/bin/busybox")
@@ -31,18 +31,10 @@ APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch"
 """Commands in the folder ``/bin`` of an image, as links to the binary."""
 
 NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
-
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
 _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}
-
-_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
-
-_BITS_64: Final = b"\x7fELF\x02"
-_HEADER: Final = 64  # size in bytes of the header of a 64-bit ELF file
 _INTERPRETER: Final = 3  # type of the program header that names a dynamic linker (``PT_INTERP``)
-
-_PEER: Final = struct.Struct("3i")
 _INSTALL: Final = "install a static busybox: apt-get install busybox-static"
 _CODE: Final = "FSM601"
 
@@ -51,8 +43,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
     """Return an OCI archive with one image for each of *names*.
 
     Each image contains *binary* as ``/bin/busybox``, with links for its commands, and sleeps by default. The images
-    have different ids, so that each can be removed separately. Raise :class:`InputError` if *binary* cannot be read,
-    is not a static 64-bit ELF file, or is for an unknown architecture.
+    have different ids, so that each can be removed separately. Raise :class:`InputError` for an unsuitable *binary*.
     """
     try:
         data = binary.read_bytes()
@@ -66,7 +57,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
         blobs[digest] = content
         return {"mediaType": f"application/vnd.oci.image.{media}", "digest": f"sha256:{digest}", "size": len(content)}
 
-    layer = blob("layer.v1.tar", _layer(data))
+    folders = [_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS]
+    links = [_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS]
+    layer = blob("layer.v1.tar", _tar([*folders, _entry("bin/busybox", data), *links]))
 
     def image(name: str) -> dict[str, object]:
         config = {
@@ -76,22 +69,20 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
             "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
         }
         manifest = {"schemaVersion": 2, "config": blob("config.v1+json", _json(config)), "layers": [layer]}
-        top = blob("manifest.v1+json", _json({**manifest, "mediaType": _MANIFEST}))
+        media = "application/vnd.oci.image.manifest.v1+json"
+        top = blob("manifest.v1+json", _json({**manifest, "mediaType": media}))
         return {**top, "annotations": {"io.containerd.image.name": name}}
 
-    index = _json({"schemaVersion": 2, "manifests": [image(name) for name in names]})
     files = {
         "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
-        "index.json": index,
+        "index.json": _json({"schemaVersion": 2, "manifests": [image(name) for name in names]}),
         **{f"blobs/sha256/{digest}": content for digest, content in blobs.items()},
     }
     return _tar(_entry(name, content) for name, content in files.items())
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import the OCI archive *content* into the containerd at the socket *endpoint*.
-
-    Importing the same archive again has no effect.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*. A repetition has no effect.
 
     Raise :class:`InputError` if ``ctr`` fails, or if it is neither in the daemon's directory nor in ``PATH``.
     """
@@ -104,22 +95,16 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
                 [*command, "images", "import", file.name], capture_output=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
-            raise _workload_error(
-                str(endpoint),
-                f"the daemon did not import the image within {timeout:g} s",
-                "check whether the daemon is busy",
-            ) from None
+            what = f"the daemon did not import the image within {timeout:g} s"
+            raise _workload_error(str(endpoint), what, "check whether the daemon is busy") from None
     if ran.returncode:
         why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise _workload_error(
-            str(endpoint),
-            f"the image could not be imported: {why}",
-            "check that a containerd listens there, and that you may connect to it",
-        )
+        hint = "check that a containerd listens there, and that you may connect to it"
+        raise _workload_error(str(endpoint), f"the image could not be imported: {why}", hint)
 
 
 def _architecture(data: bytes, path: str) -> str:
-    if not data.startswith(_BITS_64) or len(data) < _HEADER:
+    if not data.startswith(b"\x7fELF\x02") or len(data) < 64:  # noqa: PLR2004  (the size of a 64-bit header)
         raise _workload_error(path, "the file is not a 64-bit Linux binary", _INSTALL)
     order = "<" if data[5] == 1 else ">"
     (machine,) = struct.unpack_from(f"{order}H", data, 18)
@@ -133,12 +118,6 @@ def _architecture(data: bytes, path: str) -> str:
     if machine not in _ARCHITECTURES:
         raise _workload_error(path, f"the binary is for an unknown architecture, number {machine}", _INSTALL)
     return _ARCHITECTURES[machine]
-
-
-def _layer(binary: bytes) -> bytes:
-    folders = (_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS)
-    links = (_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS)
-    return _tar([*folders, _entry("bin/busybox", binary), *links])
 
 
 def _entry(
@@ -162,22 +141,16 @@ def _json(value: object) -> bytes:
 
 
 def _ctr(endpoint: Path) -> Path:
-    beside = _daemon(endpoint).parent / "ctr"
-    found = str(beside) if beside.is_file() else shutil.which("ctr")
-    if found is None:
-        hint = "install containerd's client: apt-get install containerd; or use an image that the runtime has"
-        raise _workload_error(str(endpoint), "the program 'ctr', which imports images, is not installed", hint)
-    return Path(found)
-
-
-def _daemon(endpoint: Path) -> Path:
-    try:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(endpoint))
-            number, _, _ = _PEER.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        return Path(f"/proc/{number}/exe").readlink()
-    except OSError:
-        return Path("/")
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(endpoint))
+        daemon, _, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        beside = Path(f"/proc/{daemon}/exe").readlink().with_name("ctr")
+        if beside.is_file():
+            return beside
+    if found := shutil.which("ctr"):
+        return Path(found)
+    hint = "install containerd's client: apt-get install containerd; or use an image that the runtime has"
+    raise _workload_error(str(endpoint), "the program 'ctr', which imports images, is not installed", hint)
 
 
 def _workload_error(path: str, what: str, hint: str) -> InputError:

@@ -8,26 +8,15 @@ import click
 from fsm.entry_points import DomainCommand
 from fsm.errors import visible
 
-_HEADING: Final = "Live runtimes"
 
-RECORD: Final = DomainCommand(
-    about="Record what a runtime tells NRI plugins.",
-    heading=_HEADING,
-    target="fsm.runtimes.live_commands.recording_events:command",
-    endless=True,
-)
-PROXY: Final = DomainCommand(
-    about="Record and judge the calls between clients and a runtime, and inject faults.",
-    heading=_HEADING,
-    target="fsm.runtimes.live_commands.proxying:command",
-    endless=True,
-)
-SERVE: Final = DomainCommand(
-    about="Run the reference implementation as a container runtime.",
-    heading=_HEADING,
-    target="fsm.runtimes.live_commands.serve:command",
-    endless=True,
-)
+def _command(module: str, about: str) -> DomainCommand:
+    target = f"fsm.runtimes.live_commands.{module}:command"
+    return DomainCommand(about=about, heading="Live runtimes", target=target, endless=True)
+
+
+RECORD: Final = _command("recording_events", "Record what a runtime tells NRI plugins.")
+PROXY: Final = _command("proxying", "Record and judge the calls between clients and a runtime, and inject faults.")
+SERVE: Final = _command("serve", "Run the reference implementation as a container runtime.")
 
 
 def say(command: str, what: str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -99,32 +98,21 @@ def command(
     proxying, sockets = _live_module("live.proxy"), _live_module("sockets.unix_sockets")
     own, other = sockets.path(listen), sockets.path(to)
     if Path(own).resolve() == Path(other).resolve():
-        raise refused(
-            listen,
-            sockets.CODE,
-            "this is the socket of the runtime itself",
-            "choose another path, and configure clients to use it",
-        )
+        hint = "choose another path, and configure clients to use it"
+        raise refused(listen, sockets.CODE, "this is the socket of the runtime itself", hint)
     faults = _live_module("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-
-        def bind() -> None:
-            listener.bind(own)
-            listener.listen()
-
-        stack.enter_context(sockets.listening(listen, bind))
+        listener = stack.enter_context(sockets.listening(listen))
+        listener.listen()
         stack.enter_context(sockets.peers_may_leave())
         judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
-        recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None
-        proxy: Proxy = proxying.Proxy(
-            listener, other, ended=recorder.take if recorder else lambda _: None, rules=faults, say=_say
-        )
+        recorder = stack.enter_context(closing(_Recorder(record, judging)))
+        proxy: Proxy = proxying.Proxy(listener, other, ended=recorder.take, rules=faults, say=_say)
         if judging is not None:
             stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, judging.sum_up))
         _say(f"{listen} -> {to}")
-        asyncio.run(_run_until_ended(proxy, grace=grace, duration=duration))
-        lost = recorder.close() if recorder else ""
+        asyncio.run(_run_until_ended(proxy, grace, duration))
+        lost = recorder.close()
         code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
         unknown = lost or (judging and proxy.unread)
@@ -133,7 +121,7 @@ def command(
         return code
 
 
-async def _run_until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
+async def _run_until_ended(proxy: Proxy, grace: float, duration: float | None) -> None:
     with INTERRUPTION.sets() as stop:
         if duration is not None:
             asyncio.get_running_loop().call_later(duration, stop.set)
@@ -152,7 +140,7 @@ class _Judge:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # kill the judge, because it would print a verdict when its input ends
+        if kind is not None:  # otherwise, the judge would print a verdict when its input ends
             self._process.kill()
         self.close()
 
@@ -182,14 +170,11 @@ class _Judge:
 
 class _Recorder:
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
-        recording = _live_module("live.call_recording")
-        self._file: CallRecording | None = None
-        if path is not None:
-            try:
-                self._file = recording.CallRecording(path)
-            except OSError as error:
-                raise click.FileError(str(path), reason(error)) from error
-        self._lines = recording.recorded
+        self._recording = recording = _live_module("live.call_recording")
+        try:
+            self._file: CallRecording | None = recording.CallRecording(path) if path is not None else None
+        except OSError as error:
+            raise click.FileError(str(path), reason(error)) from error
         self._unread = 0
         # The file and the judge have separate outboxes, so that a slow or failed judge does not affect the file.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
@@ -199,21 +184,14 @@ class _Recorder:
         }
         self._calls: Outbox[PassedCall] = recording.Outbox(self._take)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def take(self, call: PassedCall) -> None:
-        self._calls.put(call)
+        if self._outboxes:
+            self._calls.put(call)
 
     def _take(self, call: PassedCall) -> None:
-        from google.protobuf.message import DecodeError  # noqa: PLC0415  (from the extra 'live')
-
         try:
-            lines = self._lines(call)
-        except DecodeError:
+            lines = self._recording.recorded(call)
+        except self._recording.DecodeError:
             self._unread += 1
             return
         for outbox in self._outboxes.values() if lines else ():
@@ -225,16 +203,15 @@ class _Recorder:
         for what, outbox in self._outboxes.items():
             outbox.close(_LAST)
             if lost := self._calls.dropped + outbox.dropped:
-                found.append(f"{plural(lost, 'call')} not {what}")
-                found += [outbox.failure] if outbox.failure else []
-        if self._file is not None:
-            try:
+                found += [f"{plural(lost, 'call')} not {what}", outbox.failure]
+        try:
+            if self._file is not None:
                 self._file.close()
-            except OSError as error:
-                found += [reason(error)] if not found else []
+        except OSError as error:
+            found += [reason(error)] if not found else []
         if self._unread:
             found.append(f"{plural(self._unread, 'call')} that could not be read")
-        return ", ".join(found)
+        return ", ".join(filter(None, found))
 
 
 def _summary(proxy: Proxy, lost: str) -> str:

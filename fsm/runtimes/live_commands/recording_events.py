@@ -18,7 +18,6 @@ from fsm.runtimes.live_commands import say
 from fsm.runtimes.sockets import unix_sockets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from fsm.runtimes.live.nri_recorder import LineWriter, NriRecorder
@@ -53,7 +52,10 @@ def command(address: str, output: Path | None) -> int:
     recorders = of_extra("fsm.runtimes.live.nri_recorder", "fsm record")
     unix_sockets.path(address)
     new = output is not None and not os.path.lexists(output)
-    file = _open_output(output, recorders.opened)
+    try:
+        file: BinaryIO = sys.stdout.buffer if output is None else recorders.opened(output)
+    except OSError as error:
+        raise click.FileError(str(output), reason(error)) from error
     writer = recorders.LineWriter(file)
     try:
         with unix_sockets.peers_may_leave():
@@ -69,15 +71,6 @@ def command(address: str, output: Path | None) -> int:
     counts = f"{plural(recorder.events, 'event')} on {plural(recorder.connections, 'connection')}"
     click.echo(f"recorded {counts}", err=True)
     return 0
-
-
-def _open_output(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO:
-    if output is None:
-        return sys.stdout.buffer
-    try:
-        return opened(output)
-    except OSError as error:
-        raise click.FileError(str(output), reason(error)) from error
 
 
 def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:

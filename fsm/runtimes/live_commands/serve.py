@@ -17,7 +17,6 @@ from fsm.runtimes.sockets.unix_sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
-
 MEMORY = "/dev/shm"  # noqa: S108  (the names of the files in it are random)
 
 
@@ -70,11 +69,8 @@ def command(
     """
     if deviate and not profile:
         raise click.UsageError("--deviate needs a profile that allows the deviation; add --profile")
-    profiles = [name for name in (profile or "").split("+") if name]
-    groups = [load(model).profiles for model in MACHINES]
-    for name in profiles:
-        if wrong := unknown_profile(name, groups):
-            raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
+    if wrong := unknown_profile(profile, [load(model).profiles for model in MACHINES]):
+        raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
     of_extra("fsm.runtimes.sockets.cri_server", "fsm serve")
     from fsm.runtimes.reference.node import ServedNode, applicable  # noqa: PLC0415  (slow to import)
     from fsm.runtimes.reference.node.records import state_folder  # noqa: PLC0415

@@ -1,13 +1,13 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
-A failed call does not raise an error. Instead, its :class:`CallAnswer` has the status code and the text of the
-failure. An error is raised only if there is no runtime at the address.
+A failed call raises no error, but its :class:`CallAnswer` has the status code and the text of the failure.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -30,26 +30,21 @@ class Method:
     streams: bool
 
 
-def _methods() -> Mapping[str, Method]:
-    services: Any = DESCRIPTOR.services_by_name
-    return {
-        method.name: Method(
-            name=method.name,
-            path=f"/{service.full_name}/{method.name}",
-            request=GetMessageClass(method.input_type),
-            response=GetMessageClass(method.output_type),
-            streams=bool(method.server_streaming),
-        )
-        for service in services.values()
-        for method in service.methods
-    }
-
-
-METHODS: Final = _methods()  # maps the names of methods to methods. No name occurs in both services.
-
+_SERVICES: Final[Any] = DESCRIPTOR.services_by_name
+METHODS: Final[Mapping[str, Method]] = {
+    method.name: Method(
+        name=method.name,
+        path=f"/{service.full_name}/{method.name}",
+        request=GetMessageClass(method.input_type),
+        response=GetMessageClass(method.output_type),
+        streams=bool(method.server_streaming),
+    )
+    for service in _SERVICES.values()
+    for method in service.methods
+}
+"""Maps the names of methods to methods. No name occurs in both services."""
 
 CODE: Final = "FSM604"
-
 TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 
@@ -57,8 +52,7 @@ TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 class CallAnswer:
     """The result of a call of the method *op*.
 
-    ``code`` is the gRPC code in capitals, and is ``OK`` if there is a ``message``. ``start`` and ``end`` are in
-    nanoseconds since the epoch.
+    ``code`` is the gRPC code in capitals, ``OK`` with a ``message``. Times are in nanoseconds since the epoch.
     """
 
     op: str
@@ -74,7 +68,7 @@ class CallAnswer:
         return "ok" if self.code == "OK" else self.code
 
 
-class CriClient:
+class CriClient(AbstractContextManager["CriClient"]):
     """A connection to the runtime at *address*, with a limit of *timeout* seconds for each call.
 
     *seen* is called with the answer to each unary call. Threads may share a client.
@@ -83,9 +77,7 @@ class CriClient:
     def __init__(
         self, address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
     ) -> None:
-        self.address = address
-        self.timeout = timeout
-        self.seen = seen
+        self.address, self.timeout, self.seen = address, timeout, seen
         self._channel = grpc.insecure_channel(target(address), options=CHANNEL_OPTIONS)
         self._calls: dict[str, Callable[..., Any]] = {
             each.name: (self._channel.unary_stream if each.streams else self._channel.unary_unary)(
@@ -95,9 +87,6 @@ class CriClient:
             )
             for each in METHODS.values()
         }
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -116,9 +105,8 @@ class CriClient:
             code, detail = _status(error)
         except ValueError as error:  # raised by gRPC for a closed channel
             code, detail = "CANCELED", str(error)
-        answer = CallAnswer(
-            op=op, request=asked, start=start, end=time.time_ns(), code=code, detail=detail, message=message
-        )
+        end = time.time_ns()
+        answer = CallAnswer(op=op, request=asked, start=start, end=end, code=code, detail=detail, message=message)
         if self.seen is not None:
             self.seen(answer)
         return answer
@@ -134,30 +122,19 @@ class CriClient:
         raise self._foreign_server_error(answer)
 
     def _foreign_server_error(self, answer: CallAnswer) -> InputError:
-        way = "name the socket of a CRI runtime, such as unix:///run/containerd/containerd.sock"
-        if answer.code == "UNIMPLEMENTED":
-            if self._has_older_api():
-                what = "the runtime supports only runtime.v1alpha2, an older API than runtime.v1"
-                return refused(
-                    self.address,
-                    CODE,
-                    what,
-                    "use a newer runtime: containerd supports runtime.v1 since 1.6, and CRI-O since 1.23",
-                )
-            return refused(
-                self.address, CODE, f"the server is not a CRI runtime: it has no Version ({answer.detail})", way
-            )
-        if answer.code == "OK":
-            return refused(self.address, CODE, "the server is not a CRI runtime: its Version has no runtime name", way)
-        if answer.code == "DEADLINE_EXCEEDED":
+        what = f"the server is not a CRI runtime: it answered Version with {answer.code}: {answer.detail}"
+        hint = "name the socket of a CRI runtime, such as unix:///run/containerd/containerd.sock"
+        if answer.code == "UNIMPLEMENTED" and self._has_older_api():
+            what = "the runtime supports only runtime.v1alpha2, an older API than runtime.v1"
+            hint = "use a newer runtime: containerd supports runtime.v1 since 1.6, and CRI-O since 1.23"
+        elif answer.code == "UNIMPLEMENTED":
+            what = f"the server is not a CRI runtime: it has no Version ({answer.detail})"
+        elif answer.code == "OK":
+            what = "the server is not a CRI runtime: its Version has no runtime name"
+        elif answer.code == "DEADLINE_EXCEEDED":
             what = f"the server has not answered Version within {self.timeout:g} s"
-            return refused(self.address, CODE, what, f"the runtime hangs, or the server does not speak gRPC; {way}")
-        return refused(
-            self.address,
-            CODE,
-            f"the server is not a CRI runtime: it answered Version with {answer.code}: {answer.detail}",
-            way,
-        )
+            hint = f"the runtime hangs, or the server does not speak gRPC; {hint}"
+        return refused(self.address, CODE, what, hint)
 
     def _has_older_api(self) -> bool:
         raw: Callable[..., Any] = self._channel.unary_unary(OLDER, request_serializer=None, response_deserializer=None)
@@ -191,7 +168,7 @@ class EventStream:
 def connected(
     address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
 ) -> tuple[CriClient, VersionResponse]:
-    """Connect to the runtime at *address*, and return the client and the answer to Version.
+    """Return a client of the runtime at *address*, and the answer to Version.
 
     Raise :class:`InputError` if nothing listens there, or if the listener does not support CRI v1.
     """

@@ -1,7 +1,6 @@
 """A CRI server on a Unix socket that answers calls with the reference node.
 
-Errors have the codes that the models prescribe and the messages of containerd. Methods that the node does not support
-are answered with ``UNIMPLEMENTED``.
+Errors have the codes of the models and the messages of containerd. Unsupported methods are ``UNIMPLEMENTED``.
 """
 
 # ruff: noqa: N802  (methods have the same names as in CRI, as in every gRPC servicer)
@@ -22,7 +21,6 @@ from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node import HANDLERS, ServedNode
 from fsm.runtimes.reference.node.error_words import full_id, refusal_text
-from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.node.workloads import limits
 from fsm.runtimes.reference.pods.surroundings import Metadata
 from fsm.runtimes.sockets import cri_pb2 as cri
@@ -51,20 +49,15 @@ class CriServer:
     def handlers(self) -> list[grpc.GenericRpcHandler]:
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS.values():
-            answer = getattr(self, method.name, None)
-            if answer is None:
+            if (answer := getattr(self, method.name, None)) is None:
                 continue
-            handlers = services.setdefault(method.path.split("/")[1], {})
+            serialize, handlers = method.response.SerializeToString, services.setdefault(method.path.split("/")[1], {})
             if method.streams:
-                handlers[method.name] = grpc.unary_stream_rpc_method_handler(
-                    answer,
-                    request_deserializer=method.request.FromString,
-                    response_serializer=method.response.SerializeToString,
-                )
+                handler = grpc.unary_stream_rpc_method_handler(answer, method.request.FromString, serialize)
             else:
-                handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-                    _make_handler(method, answer), response_serializer=method.response.SerializeToString
-                )
+                answered = _make_handler(method, answer)
+                handler = grpc.unary_unary_rpc_method_handler(answered, response_serializer=serialize)
+            handlers[method.name] = handler
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
     async def close(self) -> None:
@@ -77,8 +70,6 @@ class CriServer:
 
             self._streams = NodeStreams(self.node)
         return self._streams
-
-    # -- the runtime ---------------------------------------------------------
 
     async def Version(self, _: cri.VersionRequest) -> cri.VersionResponse:
         own = version("container-fsm")
@@ -112,8 +103,6 @@ class CriServer:
         finally:
             subscription.close()
 
-    # -- pods ----------------------------------------------------------------
-
     async def RunPodSandbox(self, request: cri.RunPodSandboxRequest) -> cri.RunPodSandboxResponse:
         if not request.config.HasField("metadata"):
             raise CallError("run", "UNKNOWN", "sandbox config must include metadata")
@@ -145,9 +134,7 @@ class CriServer:
 
     async def PortForward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
         self.node.forward(request.pod_sandbox_id)
-        return cri.PortForwardResponse(url=await self._get_streams().ports())
-
-    # -- containers ----------------------------------------------------------
+        return cri.PortForwardResponse(url=self._get_streams().ports())
 
     async def CreateContainer(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
         if not request.config.HasField("metadata"):
@@ -164,8 +151,9 @@ class CriServer:
         await self.node.containers.discard(request.container_id)
 
     async def ListContainers(self, request: cri.ListContainersRequest) -> cri.ListContainersResponse:
-        found = self._selected_containers(self.node.containers.store.values(), request.filter)
-        return cri.ListContainersResponse(containers=[node_messages.listed_container(each) for each in found])
+        store = self.node.containers.store
+        entries = [node_messages.listed_container(each) for each in store.values()]
+        return cri.ListContainersResponse(containers=self._filter_entries(entries, request.filter, store))
 
     async def ContainerStatus(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         found, status = self.node.containers.status(request.container_id)
@@ -199,9 +187,10 @@ class CriServer:
         return cri.ContainerStatsResponse(stats=node_messages.stats(found, time.time_ns()))
 
     async def ListContainerStats(self, request: cri.ListContainerStatsRequest) -> cri.ListContainerStatsResponse:
-        running = [each for each in self.node.containers.store.values() if each.shows == RUNNING]
-        found = self._selected_containers(running, request.filter)
-        return cri.ListContainerStatsResponse(stats=[node_messages.stats(each, time.time_ns()) for each in found])
+        store, now = self.node.containers.store, time.time_ns()
+        entries = [node_messages.listed_container(each) for each in store.values() if each.shows == RUNNING]
+        found = self._filter_entries(entries, request.filter, store)
+        return cri.ListContainerStatsResponse(stats=[node_messages.stats(store[each.id], now) for each in found])
 
     async def UpdateContainerResources(self, request: cri.UpdateContainerResourcesRequest) -> None:
         await self.node.containers.update(request.container_id, limits(request.linux))
@@ -214,16 +203,16 @@ class CriServer:
         return cri.ExecSyncResponse(stdout=done.output, stderr=done.errors, exit_code=done.code)
 
     async def Exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
-        return cri.ExecResponse(url=await self._command_url("exec", request))
+        return cri.ExecResponse(url=self._command_url("exec", request))
 
     async def Attach(self, request: cri.AttachRequest) -> cri.AttachResponse:
-        return cri.AttachResponse(url=await self._command_url("attach", request))
+        return cri.AttachResponse(url=self._command_url("attach", request))
 
-    async def _command_url(self, use: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
+    def _command_url(self, use: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
         any_stream = request.stdin or request.stdout or request.stderr
         why = "" if any_stream else "one of stdin, stdout, or stderr must be set"
         found = self.node.containers.use(use, request.container_id, why)
-        return await self._get_streams().command(found.id, request)
+        return self._get_streams().command(found.id, request)
 
     async def CheckpointContainer(self, request: cri.CheckpointContainerRequest) -> None:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
@@ -236,20 +225,13 @@ class CriServer:
             wanted["pod_sandbox_id"] = _expand_id(wanted["pod_sandbox_id"], self.node.pods())
         if "state" in wanted:
             wanted["state"] = wanted["state"].state
-        labels = wanted.pop("label_selector", {})
+        labels = dict(wanted.pop("label_selector", {}))
         return [
             entry
             for entry in entries
             if all(getattr(entry, name) == value for name, value in wanted.items())
-            and node_messages.selected(entry.labels, labels)
+            and labels.items() <= dict(entry.labels).items()
         ]
-
-    def _selected_containers(self, containers: Iterable[NodeContainer], asked: Message) -> list[NodeContainer]:
-        store = self.node.containers.store
-        entries = [node_messages.listed_container(container) for container in containers]
-        return [store[entry.id] for entry in self._filter_entries(entries, asked, store)]
-
-    # -- images --------------------------------------------------------------
 
     async def ListImages(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
         wanted = request.filter.image.image
@@ -274,12 +256,7 @@ class CriServer:
 
     async def ImageFsInfo(self, _: cri.ImageFsInfoRequest) -> cri.ImageFsInfoResponse:
         stored = self.node.images.list()
-        usage = cri.FilesystemUsage(
-            timestamp=time.time_ns(),
-            fs_id=cri.FilesystemIdentifier(mountpoint="/"),
-            used_bytes=cri.UInt64Value(value=sum(each.size for each in stored)),
-            inodes_used=cri.UInt64Value(value=len(stored)),
-        )
+        usage = node_messages.disk_usage(sum(each.size for each in stored), len(stored), time.time_ns())
         return cri.ImageFsInfoResponse(image_filesystems=[usage], container_filesystems=[usage])
 
 
@@ -308,8 +285,7 @@ def _expand_id(given: str, known: Mapping[str, object]) -> str:
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
     """Serve *node* at the socket *address* while the context lasts. At the end, stop everything on the node.
 
-    Only the current user may use the socket. Raise :class:`InputError` if the socket cannot be created (see
-    :func:`~fsm.runtimes.sockets.unix_sockets.listening`).
+    See :func:`~fsm.runtimes.sockets.unix_sockets.listening` for who may use the socket, and for errors.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

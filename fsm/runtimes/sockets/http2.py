@@ -1,7 +1,4 @@
-"""Parse the parts of HTTP/2 frames, header blocks and gRPC messages that a proxy needs.
-
-HTTP/2 libraries implement endpoints, whereas a proxy only reads what two endpoints exchange.
-"""
+"""Parse what a proxy needs of HTTP/2 frames, header blocks and gRPC messages. Libraries implement only endpoints."""
 
 import struct
 import zlib
@@ -19,6 +16,7 @@ RST_STREAM: Final = 3
 GOAWAY: Final = 7
 WINDOW_UPDATE: Final = 8
 CONTINUATION: Final = 9
+_GREETING: Final = -1
 
 END_STREAM: Final = 0x1
 END_HEADERS: Final = 0x4
@@ -87,7 +85,7 @@ def goaway_frame() -> bytes:
 
 
 class FrameSplitter:
-    """Splits a stream of bytes into frames, after a *preface* if there is one.
+    """Splits a stream of bytes into frames. A *preface* before them counts as a frame of its own.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -98,25 +96,21 @@ class FrameSplitter:
         self._preface, self._rest = preface, b""
 
     @property
-    def greets(self) -> bool:
-        return bool(self._preface)
-
-    @property
     def between(self) -> bool:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
         """Return the frames that *data* completes. Raise :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
-        at = 0
+        at, found = 0, []
         if self._preface:
             if not data.startswith(self._preface[: len(data)]):
                 raise UnreadableError
             if len(data) < len(self._preface):
                 self._rest = data
                 return []
+            found.append(Frame(_GREETING, 0, 0, self._preface))
             at, self._preface = len(self._preface), b""
-        found = []
         while len(data) - at >= _HEAD:
             high, low, kind, flags, stream = _HEADER.unpack_from(data, at)
             end = at + _HEAD + (high << 8 | low)
@@ -136,9 +130,9 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Add *part*. If it completes a header block, return the headers and whether they end the stream.
+        """Add *part*. If it completes a block, return the headers and whether they end the stream, else ``None``.
 
-        Return ``None`` if the block is incomplete. Raise :class:`UnreadableError` if it cannot be decoded.
+        Raise :class:`UnreadableError` if the block cannot be decoded.
         """
         if part.kind == HEADERS:
             self._block, self._ends = b"", part.ends()
@@ -176,42 +170,36 @@ class HeaderWriter:
 
 
 class Messages:
-    """Collects the gRPC messages in one direction of a stream.
-
-    By default, only the first message is collected. If *each* is true, all messages are. If *keep* is false, none
-    are.
-    """
-
-    __slots__ = ("_data", "_each", "_keep", "complete")
+    """Collects the first gRPC message in one direction of a stream, all messages (*each*), or none (not *keep*)."""
 
     def __init__(self, *, keep: bool, each: bool = False) -> None:
-        self._keep, self._each, self._data, self.complete = keep, each, bytearray(), False
+        self._keep, self.each, self._data = keep, each, bytearray()
+
+    @property
+    def _end(self) -> int:
+        return 5 + int.from_bytes(self._data[1:5], "big")  # one byte for the compression, four for the length
+
+    @property
+    def complete(self) -> bool:
+        return len(self._data) >= max(5, self._end)
 
     def add(self, data: bytes) -> None:
-        if self._keep and (self._each or not self.complete):
+        if self._keep and (self.each or not self.complete):
             self._data += data
-            self._measure()
-
-    def _measure(self) -> None:
-        if len(self._data) >= 5:  # noqa: PLR2004  (one byte for the compression, four bytes for the length)
-            self.complete = len(self._data) >= 5 + int.from_bytes(self._data[1:5], "big")
-            self._keep = int.from_bytes(self._data[1:5], "big") <= LARGEST
-            if not self._keep:
+            if self._end > 5 + LARGEST:
+                self._keep = False
                 self._data.clear()
 
     def taken(self) -> Iterator[bytes | None]:
         while self.complete:
             yield self.first()
-            del self._data[: 5 + int.from_bytes(self._data[1:5], "big")]
-            self.complete = False
-            self._measure()
+            del self._data[: self._end]
 
     def first(self) -> bytes | None:
         """Return the decompressed first message, or ``None`` if it is incomplete, too long or not valid gzip."""
-        if not self.complete or not self._keep:
+        if not self.complete:
             return None
-        size = int.from_bytes(self._data[1:5], "big")
-        message = bytes(self._data[5 : 5 + size])
+        message = bytes(self._data[5 : self._end])
         if not self._data[0]:
             return message
         try:

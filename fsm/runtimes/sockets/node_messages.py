@@ -10,9 +10,6 @@ from fsm.runtimes.reference.node.records import StoredImage
 from fsm.runtimes.reference.pods.surroundings import Metadata, PodStatus
 from fsm.runtimes.sockets import cri_pb2 as cri
 
-COMPLETED: Final = "Completed"
-FAILED: Final = "Error"
-
 MEMORY: Final = 1 << 20  # number of bytes of memory that each simulated process uses
 WRITTEN: Final = 1 << 12  # number of bytes that a simulated container has written
 
@@ -53,7 +50,7 @@ def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandb
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
     exited = status.state() == ContainerState.EXITED
     image = found.record.image
-    usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
+    usual = ("Error" if status.exit_code else "Completed") if exited else ""
     return cri.ContainerStatus(
         **_common_fields(found.id, found.config),
         state=status.state().value,
@@ -98,13 +95,13 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
         attributes=cri.ContainerAttributes(**_common_fields(found.id, found.config)),
         cpu=_cpu(used, now),
         memory=_memory(1, now),
-        writable_layer=cri.FilesystemUsage(
-            timestamp=now,
-            fs_id=cri.FilesystemIdentifier(mountpoint="/"),
-            used_bytes=cri.UInt64Value(value=WRITTEN),
-            inodes_used=cri.UInt64Value(value=1),
-        ),
+        writable_layer=disk_usage(WRITTEN, 1, now),
     )
+
+
+def disk_usage(size: int, inodes: int, now: int) -> cri.FilesystemUsage:
+    where, used = cri.FilesystemIdentifier(mountpoint="/"), cri.UInt64Value(value=size)
+    return cri.FilesystemUsage(timestamp=now, fs_id=where, used_bytes=used, inodes_used=cri.UInt64Value(value=inodes))
 
 
 def pod_stats(
@@ -154,12 +151,3 @@ def event(seen: NodeEvent) -> cri.ContainerEventResponse:
         pod_sandbox_status=pod_status(*seen.pod) if seen.pod else None,
         containers_statuses=[container_status(*container) for container in seen.containers],
     )
-
-
-def selected(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
-    """Tell whether *labels* has every key of *selector*, with the same value.
-
-    >>> selected({"a": "1", "b": "2"}, {"a": "1"}), selected({}, {"a": "1"})
-    (True, False)
-    """
-    return all(labels.get(key) == value for key, value in selector.items())

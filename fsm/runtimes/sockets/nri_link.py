@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
@@ -40,95 +41,45 @@ def frames(connection: int, data: bytes) -> bytes:
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
     """
-    cuts = [0, *range(FIRST, len(data), LONGEST)] if len(data) > FIRST else [0]
-    pieces = [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
+    pieces = [data[start:end] for start, end in pairwise([0, *range(FIRST, len(data), LONGEST), len(data)])]
     return b"".join(_HEADER.pack(connection, len(piece)) + piece for piece in pieces)
 
 
-class FrameDecoder:
-    """Decodes a stream of bytes into the data for each connection.
-
-    >>> decoder = FrameDecoder()
-    >>> [piece for byte in frames(2, b"ab") for piece in decoder.pieces(bytes([byte]))]
-    [(2, b'a'), (2, b'b')]
-    """
-
-    def __init__(self) -> None:
-        self._header = bytearray()
-        self._connection = RESERVED
-        self._left = 0
-
-    def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield connection numbers, each with data for that connection.
-
-        The data of a frame is yielded in several pieces if it arrives in pieces. Raise :class:`FrameError` if a frame
-        is invalid.
-        """
-        at = 0
-        while at < len(data):
-            if self._left:
-                piece = data[at : at + self._left]
-                self._left -= len(piece)
-                at += len(piece)
-                yield self._connection, piece
-                continue
-            missing = _HEADER.size - len(self._header)
-            self._header += data[at : at + missing]
-            at += missing
-            if len(self._header) == _HEADER.size:
-                self._connection, self._left = _HEADER.unpack(self._header)
-                self._header.clear()
-                if self._connection == RESERVED:
-                    raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
-                if self._left > LONGEST:
-                    raise FrameError(f"a frame of {self._left:,} bytes, more than {LONGEST:,}")
-
-    @property
-    def within(self) -> bool:
-        return bool(self._left or self._header)
-
-
 class Multiplexer:
-    """Carries several connections over one byte stream.
-
-    Call :meth:`open` for each connection before :meth:`run`.
-    """
+    """Carries several connections over one byte stream. ``takers`` has a callback for what arrives on each of them."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._opened: dict[int, Taker] = {}
+        self._reader, self._writer = reader, writer
+        self.takers: dict[int, Taker] = {}
         self._turn = asyncio.Lock()
 
-    def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Open *connection*, passing incoming bytes to *received*, and return a function that sends bytes on it.
-
-        *received* is not called again before it has returned. The returned function waits if the peer does not read,
-        and raises :class:`ConnectionError` if it has disconnected.
-        """
-        if connection == RESERVED or connection in self._opened:
-            raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
-        self._opened[connection] = received
-
-        async def send(data: bytes) -> None:
-            async with self._turn:  # do not mix the frames of different messages
-                if self._writer.is_closing():
-                    raise ConnectionResetError("the connection is closed")
-                self._writer.write(frames(connection, data))
-                await self._writer.drain()
-
-        return send
+    async def send(self, connection: int, data: bytes) -> None:
+        """Send *data*, waiting until the peer reads. Raise :class:`ConnectionError` if it has disconnected."""
+        async with self._turn:  # do not mix the frames of different messages
+            if self._writer.is_closing():
+                raise ConnectionResetError("the connection is closed")
+            self._writer.write(frames(connection, data))
+            await self._writer.drain()
 
     async def run(self) -> None:
         """Read until the peer closes the stream. Raise :class:`FrameError` if a frame is invalid or cut short."""
-        decoder = FrameDecoder()
-        with suppress(ConnectionError):
-            while data := await self._reader.read(_CHUNK):
-                for connection, piece in decoder.pieces(data):
-                    if received := self._opened.get(connection):
-                        await received(piece)
-        if decoder.within and not self._writer.is_closing():
-            raise FrameError("the connection ended in the middle of a frame")
+        left = 0
+        try:
+            while True:
+                connection, left = _HEADER.unpack(await self._reader.readexactly(_HEADER.size))
+                if connection == RESERVED:
+                    raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
+                if left > LONGEST:
+                    raise FrameError(f"a frame of {left:,} bytes, more than {LONGEST:,}")
+                while left:
+                    piece = await self._reader.readexactly(min(left, _CHUNK))
+                    left -= len(piece)
+                    if take := self.takers.get(connection):
+                        await take(piece)
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            begun = left or (isinstance(error, asyncio.IncompleteReadError) and error.partial)
+            if begun and not self._writer.is_closing():
+                raise FrameError("the connection ended in the middle of a frame") from error
 
     async def close(self) -> None:
         """Close the stream, after giving the peer some time to read the last data. Repeated calls have no effect."""
@@ -148,11 +99,6 @@ CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}  # maps each service to the number 
 VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and report to each other
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
-BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
-ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
-"""Events that a plugin may answer with changes. They are never relayed as StateChange."""
-ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""The events of the first version of NRI, which refuses plugins that subscribe to any others."""
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -163,10 +109,7 @@ class NriError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin. ``name`` is the name of its RPC.
-
-    ``sent`` is the name as the plugin received it, which is an enum name if the event came as StateChange.
-    """
+    """An event relayed to a plugin. ``sent`` is an enum name if it came as StateChange, and else the ``name``."""
 
     name: str
     pod: PodSandbox
@@ -183,32 +126,20 @@ class PluginChanges:
     updates: tuple[ContainerUpdate, ...] = ()
 
 
-def mask(events: Collection[str]) -> int:
-    """Return the bit mask of *events*.
-
-    >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
-    '0x401'
-    """
-    return sum(1 << (NUMBERS[event] - 1) for event in set(events))
-
-
-class NriLink:
-    """A connection between a runtime and a plugin.
-
-    This side provides the service *served* and calls the service of the other side.
-    """
+class NriLink(Multiplexer):
+    """A connection between a runtime and a plugin. This side serves *served* and calls the other side's service."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, served: str, methods: Mapping[str, Handler]
     ) -> None:
-        self._mux = Multiplexer(reader, writer)
+        super().__init__(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # `open` needs a receiver, but the receiving object can be created only with the sender that `open` returns.
-        # Therefore, the receivers are lambdas.
-        send = self._mux.open(CONNECTIONS[served], lambda data: self._server.received(data))  # noqa: PLW0108
-        self._server = Server(send, {served: methods})
-        send = self._mux.open(CONNECTIONS[self._called], lambda data: self._client.received(data))  # noqa: PLW0108
-        self._client = Client(send)
+        self._server = Server(partial(self.send, CONNECTIONS[served]), {served: methods})
+        self._client = Client(partial(self.send, CONNECTIONS[self._called]))
+        self.takers = {
+            CONNECTIONS[served]: self._server.received,
+            CONNECTIONS[self._called]: self._client.received,
+        }
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
         return await self._client.call(self._called, method, request, answer, seconds)
@@ -216,7 +147,7 @@ class NriLink:
     async def run(self) -> None:
         """Answer requests until the other side disconnects. Raise :class:`NriError` if it violates the protocol."""
         try:
-            await self._mux.run()
+            await super().run()
         except (FrameError, ProtocolError) as error:
             raise NriError(f"sent data that is not NRI: {error}") from error
         finally:
@@ -230,4 +161,4 @@ class NriLink:
     async def close(self) -> None:
         self._client.close()
         await self._server.close()
-        await self._mux.close()
+        await super().close()

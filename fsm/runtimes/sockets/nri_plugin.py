@@ -1,7 +1,4 @@
-"""The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events.
-
-:class:`NriPlugin` handles the protocol, and passes requests to an :class:`NriHandlers` object.
-"""
+"""The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events."""
 
 from __future__ import annotations
 
@@ -16,19 +13,11 @@ from google.protobuf.message import Message
 from fsm.runtimes.names import EVENTS, POD_EVENTS, REGISTRATION, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets import unix_sockets
-from fsm.runtimes.sockets.nri_link import (
-    ALWAYS,
-    BY_NUMBER,
-    PLUGIN,
-    VERSION,
-    NriError,
-    NriLink,
-    PluginChanges,
-    RelayedEvent,
-    mask,
-)
+from fsm.runtimes.sockets.nri_link import NUMBERS, PLUGIN, VERSION, NriError, NriLink, PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
+ALWAYS: Final = frozenset(EVENTS[: EVENTS.index("RemoveContainer") + 1])  # the events of the first version of NRI
+BY_NUMBER: Final = {number: name for name, number in NUMBERS.items()}
 AGAIN: Final = (0.01, 0.5)
 """The minimum and maximum time between attempts to connect, in seconds. It doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised
@@ -48,20 +37,29 @@ class NriHandlers(Protocol):
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
         """Handle *event*, and return the changes to request if it allows any."""
 
-    async def shut_down(self) -> None:
-        """React to the runtime's notice that it is shutting down."""
-
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its Configure *request*.
 
-    A runtime that reports its NRI version supports pod updates. Other runtimes may not support them, and they refuse
-    plugins that subscribe to unknown events.
+    A runtime that does not report its NRI version may not know pod updates, and refuses plugins that subscribe to them.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
     """
     return frozenset(EVENTS) if request.NRI_version else ALWAYS
+
+
+def mask(events: Collection[str]) -> int:
+    """Return the bit mask of *events*.
+
+    >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
+    '0x401'
+    """
+    return sum(1 << (NUMBERS[event] - 1) for event in set(events))
+
+
+class RefusedError(NriError):
+    """The runtime has refused to register the plugin. The plugin does not try again."""
 
 
 class NriPlugin:
@@ -73,16 +71,20 @@ class NriPlugin:
         self._handlers = handlers
         self._link: NriLink | None = None
         self._left = asyncio.Event()
-        self._configured = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._configured = asyncio.Event()
+        self._pods: list[nri.PodSandbox] = []
+        self._containers: list[nri.Container] = []
 
     async def run(
         self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
     ) -> None:
         """Connect to the runtime at the socket *address*, and reconnect after each disconnection until :meth:`leave`.
 
-        *lost* is called after each disconnection, with the error, or with ``None`` if the runtime simply closed the
-        connection. Raise :class:`NriError` if the runtime refuses the plugin. Raise :class:`OSError` if the first
-        attempt to connect fails, unless *patient* is true.
+        *lost* is called after each disconnection, with the error or ``None``. Raise :class:`NriError` if the runtime
+        refuses the plugin, or :class:`OSError` if the first attempt to connect fails, unless *patient* is true.
         """
         path = unix_sockets.path(address)
         wait, most = AGAIN
@@ -93,40 +95,33 @@ class NriPlugin:
                 if not patient:
                     raise
             else:
-                patient = True
-                self._configured = False
-                why = await self._serve_stream(stream)
+                patient, why = True, None
+                try:
+                    await self.serve(*stream)
+                except RefusedError:
+                    raise
+                except NriError as error:
+                    why = error
                 if not self._left.is_set():
                     lost(why)
-                if self._configured:
+                if self._configured.is_set():
                     wait = AGAIN[0]
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._left.wait(), wait)
             wait = min(2 * wait, most)
 
-    async def _serve_stream(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
-        try:
-            await self.serve(*stream)
-        except RefusedError:
-            raise
-        except NriError as error:
-            return error
-        return None
-
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Register, and serve one connection until it ends. Raise :class:`NriError` if the runtime violates NRI."""
-        session = _Session(self._handlers)
-        link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
-        self._link = link
+        self._begin()
+        self._link = link = NriLink(reader, writer, served=PLUGIN, methods=self._methods())
         running = asyncio.create_task(link.run())
         try:
             await self._register(link)
-            configured = asyncio.create_task(session.configured.wait())
+            configured = asyncio.create_task(self._configured.wait())
             await asyncio.wait({running, configured}, timeout=REGISTRATION, return_when=asyncio.FIRST_COMPLETED)
             configured.cancel()
-            if not session.configured.is_set() and not running.done():
+            if not self._configured.is_set() and not running.done():
                 raise NriError(f"the runtime has not configured the plugin within {REGISTRATION:g} s")
-            self._configured = session.configured.is_set()
             await running
         finally:
             self._link = None
@@ -166,19 +161,7 @@ class NriPlugin:
         if self._link is not None:
             await self._link.leave()
 
-
-class RefusedError(NriError):
-    """The runtime has refused to register the plugin. The plugin does not try again."""
-
-
-class _Session:
-    def __init__(self, handlers: NriHandlers) -> None:
-        self._handlers = handlers
-        self._pods: list[nri.PodSandbox] = []
-        self._containers: list[nri.Container] = []
-        self.configured = asyncio.Event()
-
-    def methods(self) -> dict[str, Handler]:
+    def _methods(self) -> dict[str, Handler]:
         return {
             "Configure": method(nri.ConfigureRequest, self._configure),
             "Synchronize": method(nri.SynchronizeRequest, self._synchronize),
@@ -195,7 +178,7 @@ class _Session:
 
     async def _configure(self, request: nri.ConfigureRequest) -> Message:
         events = await self._handlers.configure(request)
-        self.configured.set()
+        self._configured.set()
         return nri.ConfigureResponse(events=mask(events))
 
     async def _synchronize(self, request: nri.SynchronizeRequest) -> Message:
@@ -210,7 +193,6 @@ class _Session:
         return nri.SynchronizeResponse(update=await self._handlers.synchronize(pods, containers))
 
     async def _shutdown(self, _request: nri.Empty) -> Message:
-        await self._handlers.shut_down()
         return nri.Empty()
 
     async def _state_change(self, request: nri.StateChangeEvent) -> Message:
@@ -225,9 +207,8 @@ class _Session:
         return nri.ValidationResponse()
 
     async def _pod_event(self, name: str, request: nri.PodRequest) -> Message:
-        return await self._answer_relay(
-            RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
-        )
+        event = RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
+        return await self._answer_relay(event)
 
     async def _container_event(self, name: str, request: nri.ContainerRequest) -> Message:
         resources = request.linux_resources if name == "UpdateContainer" else None

@@ -1,22 +1,20 @@
 """Relay the events of the served reference node to NRI plugins, and apply the changes that they request."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.nri.lifecycle import Relayed, relay_merged
-from fsm.runtimes.reference.nri.messages import Answer, ContainerState, Fields, Pod, Request, Update
+from fsm.runtimes.reference.nri.messages import Answer, Container, ContainerState, Fields, Pod, Request, Update
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.nri_runtime import NriRuntime
-from fsm.runtimes.sockets.unix_sockets import path, unusable
+from fsm.runtimes.sockets.unix_sockets import accept_streams, listening
 
 NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_shares": ("cpu", "shares"),
@@ -30,16 +28,20 @@ class NodePlugins:
     """The plugins of a served node. If *older* is true, events are relayed as before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
-        self.node: ServedNode | None = None
+        self.node: ServedNode  # set before any plugin can connect
         self.runtime = NriRuntime(
-            self, name="fsm", version=version("container-fsm"), state_changes=older, joining=self._joining
+            self,
+            name="fsm",
+            version=version("container-fsm"),
+            state_changes=older,
+            joining=lambda: self.node.relays.joining(),  # noqa: PLW0108  (the node is set later)
         )
 
     async def send(self, request: Request) -> Relayed:
         event = RelayedEvent(
             name=request.event,
             pod=self._pod(request.pod),
-            container=self._container(request) if request.container else None,
+            container=self._container(request.container) if request.container else None,
             resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
         )
         relayed = await relay_merged(
@@ -51,13 +53,10 @@ class NodePlugins:
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers for synchronising a plugin. Their states count as relayed from then on."""
-        node = self._node()
-        told = node.containers_for_plugins()
-        node.relays.synchronise(told)
-        containers = [
-            self._container_message(node.containers.store[container.id], container.state) for container in told
-        ]
-        return [self._pod(each) for each in node.pods_for_plugins()], containers
+        told = self.node.containers_for_plugins()
+        self.node.relays.synchronise(told)
+        containers = [_container_message(self.node.containers.store[each.id], each.state) for each in told]
+        return [self._pod(each) for each in self.node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
         """Apply updates requested outside of any event. Return those that failed without ``ignore_failure``."""
@@ -69,7 +68,7 @@ class NodePlugins:
         ]
 
     def _change(self, identity: str, fields: Fields) -> bool:
-        containers = self._node().containers
+        containers = self.node.containers
         try:
             if identity in containers.store:
                 containers.change(identity, fields)
@@ -77,17 +76,8 @@ class NodePlugins:
             return False
         return True
 
-    @asynccontextmanager
-    async def _joining(self) -> AsyncIterator[None]:
-        async with self._node().relays.joining():
-            yield
-
-    def _node(self) -> ServedNode:
-        assert self.node is not None  # noqa: S101  (plugins can connect only after the node is set)
-        return self.node
-
     def _pod(self, pod: Pod) -> nri.PodSandbox:
-        plan = self._node().plans.get(pod.id, cri.RunPodSandboxRequest())
+        plan = self.node.plans.get(pod.id, cri.RunPodSandboxRequest())
         return nri.PodSandbox(
             id=pod.id,
             name=pod.name,
@@ -98,52 +88,46 @@ class NodePlugins:
             runtime_handler=plan.runtime_handler,
         )
 
-    def _container(self, request: Request) -> nri.Container:
-        told = request.container
-        assert told is not None  # noqa: S101  (the caller has checked it)
-        known = self._node().containers.known(told.id)
+    def _container(self, told: Container) -> nri.Container:
+        known = self.node.containers.known(told.id)
         if known is None:
             return nri.Container(id=told.id, pod_sandbox_id=told.pod_id, name=told.name, state=told.state.value)
-        return self._container_message(known, told.state)
-
-    def _container_message(self, found: NodeContainer, state: ContainerState) -> nri.Container:
-        status, config = found.status(), found.config
-        return nri.Container(
-            id=found.id,
-            pod_sandbox_id=found.pod.id,
-            name=config.metadata.name,
-            state=state.value,
-            labels=config.labels,
-            annotations=config.annotations,
-            args=[*config.command, *config.args],
-            env=[f"{env.key}={env.value}" for env in config.envs],
-            mounts=[
-                nri.Mount(destination=mount.container_path, source=mount.host_path, type="bind")
-                for mount in config.mounts
-            ],
-            linux=nri.LinuxContainer(resources=_resources(found.limits())),
-            pid=status.pid,
-            created_at=status.created_at,
-            started_at=status.started_at,
-            finished_at=status.finished_at,
-            exit_code=status.exit_code,
-        )
+        return _container_message(known, told.state)
 
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
     plugins.node = node
-    at = path(address)
-    try:
-        server = await plugins.runtime.listen(at)
-    except OSError as error:
-        raise unusable(address, error) from error
-    try:
-        yield
-    finally:
-        server.close()
-        await plugins.runtime.close()
-        await asyncio.to_thread(Path(at).unlink, missing_ok=True)
+    with listening(address) as made:
+        server = accept_streams(made, plugins.runtime.accept)
+        try:
+            yield
+        finally:
+            server.close()
+            await plugins.runtime.close()
+
+
+def _container_message(found: NodeContainer, state: ContainerState) -> nri.Container:
+    status, config = found.status(), found.config
+    return nri.Container(
+        id=found.id,
+        pod_sandbox_id=found.pod.id,
+        name=config.metadata.name,
+        state=state.value,
+        labels=config.labels,
+        annotations=config.annotations,
+        args=[*config.command, *config.args],
+        env=[f"{env.key}={env.value}" for env in config.envs],
+        mounts=[
+            nri.Mount(destination=each.container_path, source=each.host_path, type="bind") for each in config.mounts
+        ],
+        linux=nri.LinuxContainer(resources=_resources(found.limits())),
+        pid=status.pid,
+        created_at=status.created_at,
+        started_at=status.started_at,
+        finished_at=status.finished_at,
+        exit_code=status.exit_code,
+    )
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
@@ -169,24 +153,18 @@ def _resources(fields: Fields) -> nri.LinuxResources:
 
 
 def _answer(plugin: str, changes: PluginChanges) -> Answer:
-    updates = tuple(
+    updates = [
         Update(
-            container_id=update.container_id,
-            resources=limits(update.linux.resources),
-            ignore_failure=update.ignore_failure,
+            container_id=each.container_id, resources=limits(each.linux.resources), ignore_failure=each.ignore_failure
         )
-        for update in changes.updates
-    )
-    return Answer(
-        adjust=dict(_adjusted_fields(plugin, changes.adjustment)) if changes.adjustment else {}, updates=updates
-    )
+        for each in changes.updates
+    ]
+    adjusted = dict(_adjusted_fields(plugin, changes.adjustment)) if changes.adjustment else {}
+    return Answer(adjust=adjusted, updates=tuple(updates))
 
 
 def _adjusted_fields(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield the fields that *adjustment* sets, with their values. No two plugins may set the same field.
-
-    The value of the field ``args`` is *plugin*, and not the arguments.
-    """
+    """Yield the fields that *adjustment* sets, with their values. That of ``args`` is *plugin*."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

@@ -1,16 +1,11 @@
-"""The runtime side of NRI, which accepts and synchronises plugins and relays events to their subscribers.
-
-The caller provides an :class:`NriDomain` that lists the pods and containers, and applies the updates that plugins
-request. The plugins' answers are not merged or checked for conflicts.
-"""
+"""The runtime side of NRI, which accepts and synchronises plugins and relays events to them, but merges no answers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -20,30 +15,20 @@ from fsm.runtimes.reference.nri.lifecycle import Plugins
 from fsm.runtimes.reference.nri.messages import NRIError, PluginLateError, PluginLostError, RegistrationError
 from fsm.runtimes.reference.nri.session import Config, Session, Terms, parts
 from fsm.runtimes.sockets import nri_pb2 as nri
-from fsm.runtimes.sockets.nri_link import (
-    ANSWERED,
-    NUMBERS,
-    RUNTIME,
-    VERSION,
-    NriError,
-    NriLink,
-    PluginChanges,
-    RelayedEvent,
-)
+from fsm.runtimes.sockets.nri_link import NUMBERS, RUNTIME, VERSION, NriError, NriLink, PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.ttrpc import LONGEST, ClosedError, Code, ProtocolError, RpcError, method
-from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 
 M = TypeVar("M", bound=Message)
 
 BATCH: Final = LONGEST - (64 << 10)
 """Maximum number of bytes of pods and containers in a Synchronize message, which has other fields as well."""
 
-_NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
     "CreateContainer": nri.CreateContainerResponse,
     "UpdateContainer": nri.UpdateContainerResponse,
     "StopContainer": nri.StopContainerResponse,
 }
+"""The answers that may contain changes. Their events are never relayed as StateChange."""
 
 
 class NriDomain(Protocol):
@@ -56,9 +41,8 @@ class NriDomain(Protocol):
         """Apply the *updates* that *plugin* requests, and return those that failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginLost:
-    """A plugin that is no longer connected. ``why`` is the error, or empty if there was none."""
+class PluginLost(NamedTuple):
+    """A plugin that is no longer connected. If it never registered, its name is ``-``. ``why`` is the error, if any."""
 
     plugin: str
     why: str
@@ -69,8 +53,7 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
-        self.why = ""
-        self._runtime = runtime
+        self.why, self._runtime = "", runtime
         self._registered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._old: set[str] = set()
         methods = {
@@ -83,10 +66,9 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
     async def registering(self, request: nri.RegisterPluginRequest) -> Message:
         try:
             self.register(request.plugin_name, request.plugin_idx)
-        except RegistrationError as error:
-            self._registered.set_exception(error)
-            raise _rpc_error(error) from error
         except NRIError as error:
+            if isinstance(error, RegistrationError):
+                self._registered.set_exception(error)
             raise _rpc_error(error) from error
         self._registered.set_result(None)
         return nri.Empty()
@@ -126,12 +108,12 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
     async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
         name = request.name
-        if name not in ANSWERED and (self._runtime.state_changes or name in self._old):
+        if name not in _REPLIES and (self._runtime.state_changes or name in self._old):
             return await self._state_change(request, until)
         try:
             answer = await self._call_in_time(name, _request(request), _REPLIES.get(name, nri.Empty), until)
         except NRIError as error:
-            if error.code != "UNIMPLEMENTED" or name in ANSWERED:
+            if error.code != "UNIMPLEMENTED" or name in _REPLIES:
                 raise
             self._old.add(name)
             return await self._state_change(request, until)
@@ -178,8 +160,8 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 class NriRuntime:
     """A runtime called *name*, to which plugins connect. It relays each event to them in the order of ``plugins``.
 
-    Plugins are synchronised within the context manager that *joining* returns. If *state_changes* is true, the
-    runtime behaves as before NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
+    Plugins are synchronised within the context of *joining*. If *state_changes* is true, the runtime behaves as before
+    NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
     """
 
     def __init__(
@@ -193,9 +175,7 @@ class NriRuntime:
         state_changes: bool = False,
         joining: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
-        self.domain = domain
-        self.name, self.version = name, version
-        self.state_changes = state_changes
+        self.domain, self.name, self.version, self.state_changes = domain, name, version, state_changes
         self.terms = Terms(config=Config(plugin_registration_timeout=registration, plugin_request_timeout=request))
         self._joining = joining
         self.plugin_list = Plugins[RelayedEvent, PluginChanges, PluginSession]()
@@ -210,15 +190,12 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        return tuple(
-            PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
-        )
+        return tuple(PluginLost(plugin=each.name if each.index else "-", why=each.why) for each in self._lost)
 
-    async def listen(self, path: str) -> Acceptor:
-        return accept_streams(bound(path), self.accept)
-
-    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._serving.start(self.serve((reader, writer)))
+    def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, launched_as: tuple[str, str] | None = None
+    ) -> None:
+        self._serving.start(self.serve((reader, writer), launched_as))
 
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
@@ -258,14 +235,11 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait up to *seconds* until *plugins* plugins are connected, and return whether they are.
-
-        Stop waiting if a registered plugin disconnects.
-        """
+        """Wait up to *seconds* until *plugins* plugins are connected, or one has left, and return whether they are."""
         before = len(self._lost)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self.plugins) < plugins and all(plugin.plugin == _NOBODY for plugin in self.lost[before:]):
+                while len(self.plugins) < plugins and not any(plugin.index for plugin in self._lost[before:]):
                     self._changed.clear()
                     await self._changed.wait()
         return len(self.plugins) >= plugins

@@ -1,14 +1,13 @@
-"""Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams, without doing any I/O.
+"""Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams. As there, there is no flow control.
 
 A control frame begins with a type, flags and a length. A data frame has a stream number instead of the type. Headers
-are compressed separately for each direction. As in the library that Kubernetes uses, there is no flow control.
+are compressed separately for each direction.
 """
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 VERSION: Final = 3
 SYN_STREAM: Final = 1
@@ -54,17 +53,15 @@ class SpdyError(Exception):
     """The received data is not valid SPDY, or is more than this side accepts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(NamedTuple):
     """The other side has opened or accepted a stream. If ``over`` is true, it will send no data on it."""
 
     stream: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str]
     over: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamData:
+class StreamData(NamedTuple):
     """The other side has sent data on a stream. ``over`` marks the last of it."""
 
     stream: int
@@ -72,19 +69,13 @@ class StreamData:
     over: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinged:
+class Pinged(NamedTuple):
     """The other side has sent a ping to be returned, or has returned a ping."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """The other side has announced that it is closing the connection."""
-
-
-SpdyEvent: TypeAlias = Opened | StreamData | Pinged | Left
+SpdyEvent: TypeAlias = Opened | StreamData | Pinged
 
 
 class Spdy:
@@ -120,7 +111,7 @@ class Spdy:
             del self._held[:end]
             over = bool(second >> 24 & FIN)
             if not first & CONTROL:
-                yield StreamData(stream=first, data=body, over=over)
+                yield StreamData(first, body, over)
             elif first >> 16 & 0x7FFF != VERSION:
                 raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY; 3 is spoken here")
             else:
@@ -148,18 +139,16 @@ class Spdy:
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
     def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:
-        offset = {SYN_STREAM: _SYN.size, SYN_REPLY: _NUMBER.size, RST_STREAM: 8, PING: 4, GOAWAY: 0}.get(kind, 0)
+        offset = {SYN_STREAM: _SYN.size, SYN_REPLY: _NUMBER.size, RST_STREAM: 8, PING: 4}.get(kind, 0)
         if len(body) < offset:
             raise SpdyError(f"a control frame of type {kind} with {len(body)} bytes")
         number = _NUMBER.unpack_from(body)[0] & ~CONTROL if offset else 0
         if kind in {SYN_STREAM, SYN_REPLY}:
-            yield Opened(stream=number, headers=self._expand_headers(body[offset:]), over=over)
+            yield Opened(number, self._expand_headers(body[offset:]), over)
         elif kind == RST_STREAM:
-            yield StreamData(stream=number, data=b"", over=True)
+            yield StreamData(number, b"", over=True)
         elif kind == PING:
-            yield Pinged(number=number)
-        elif kind == GOAWAY:
-            yield Left()
+            yield Pinged(number)
 
     def _frame(self, kind: int, body: bytes) -> bytes:
         return _HEAD.pack(CONTROL | VERSION << 16 | kind, len(body)) + body

@@ -1,9 +1,10 @@
 """Channels over SPDY or WebSocket that carry the input, the output and the result of a command."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.connection import ConnectionState
@@ -12,31 +13,22 @@ from wsproto.typing import Headers
 from wsproto.utilities import ProtocolError
 
 from fsm.runtimes.reference.clock import Tasks
+from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.node.workloads import Write
+from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
-HELD: Final = 64 << 20
-"""Number of bytes that may wait for a client. A client that reads too slowly is disconnected."""
+HELD: Final = 64 << 20  # number of bytes that may wait for a client
+PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
 LINGER: Final = 2.0  # number of seconds that a client has for reading the last data
 
 
-class Link(Protocol):
-    """A connection that carries bytes or messages both ways."""
-
-    def received(self) -> AsyncIterator[bytes]:
-        """Yield what the client sends until it closes the connection."""
-
-    def send(self, data: bytes) -> None:
-        """Send *data*, or do nothing if the link is closed."""
-
-    async def close(self) -> None:
-        """Close the link after everything pending has been sent."""
-
-
 class SocketLink:
+    """A connection that carries bytes both ways. A client that reads too slowly is disconnected."""
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
-        self.reader, self.writer = reader, writer
-        self._held = held
+        self.reader, self.writer, self._held = reader, writer, held
 
     async def received(self) -> AsyncIterator[bytes]:
         if self._held:
@@ -65,10 +57,10 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """A link over WebSocket, which uses *link* for its bytes.
+    """Carries messages both ways over WebSocket on *link*, for a client's request with *headers* and *path*.
 
-    *headers* and *path* are from the client's request. ``protocol`` is the first of *protocols* that the client
-    supports, or empty if it supports none. Raise :class:`wsproto.utilities.ProtocolError` if the request is invalid.
+    The first of *protocols* that the client supports is used, if any. Raise
+    :class:`wsproto.utilities.ProtocolError` if the request is invalid.
     """
 
     def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:
@@ -76,8 +68,8 @@ class WebSocketLink:
         self._socket = WSConnection(ConnectionType.SERVER)
         self._socket.initiate_upgrade_connection(headers, path)
         known = [each for event in self._socket.events() if isinstance(event, Request) for each in event.subprotocols]
-        self.protocol = next((protocol for protocol in protocols if protocol in known), "")
-        link.send(self._socket.send(AcceptConnection(subprotocol=self.protocol or None)))
+        protocol = next((protocol for protocol in protocols if protocol in known), None)
+        link.send(self._socket.send(AcceptConnection(subprotocol=protocol)))
 
     async def received(self) -> AsyncIterator[bytes]:
         message = bytearray()
@@ -108,35 +100,20 @@ class WebSocketLink:
         await self._link.close()
 
 
+Link: TypeAlias = SocketLink | WebSocketLink
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
 """The channels in the order of their numbers in WebSocket messages. Channel 4 is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""A function that connects a stream to a port, or raises :class:`OSError`.
-
-Its arguments are the number of the port, a reader for the data to send, and a callback for the data received.
-"""
+"""Connects a stream to the port of a number, with data to send and a callback for data, or raises :class:`OSError`."""
 CLOSES: Final = 255  # first byte of a message that closes a channel. The second byte is the number of the channel.
 
 
-class Channels(Protocol):
-    """The channels of a command. ``given`` is its standard input, and ``ready`` is set once all channels are open."""
-
-    given: asyncio.StreamReader
-    ready: asyncio.Event
-
-    async def read(self) -> None:
-        """Read what the client sends until it closes the connection."""
-
-    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (its callers pass it by position)
-        """Send output of the command. If *error* is true, it is from standard error."""
-
-    def finish(self, result: bytes) -> None:
-        """Send *result*, which tells how the command ended, and close all channels."""
-
-
 class MessageChannels:
-    """The channels of a command over WebSocket. The first byte of each message is the number of the channel."""
+    """The channels of a command over WebSocket. The first byte of each message is the number of the channel.
+
+    ``given`` is the standard input of the command, and ``ready`` is set once all channels are open.
+    """
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -145,6 +122,7 @@ class MessageChannels:
         self.write(b"", False)  # noqa: FBT003  (clients wait for a first message before they send)
 
     async def read(self) -> None:
+        """Read what the client sends until it closes the connection."""
         async for each in self._link.received():
             if each[:1] == bytes([NUMBERS.index(INPUT)]):
                 _feed(self.given, each[1:])
@@ -152,10 +130,11 @@ class MessageChannels:
                 _feed(self.given, b"")
         _feed(self.given, b"")
 
-    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001
+    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (its callers pass it by position)
         self._link.send(bytes([NUMBERS.index(ERRORS if error else OUTPUT)]) + data)
 
     def finish(self, result: bytes) -> None:
+        """Send *result*, which tells how the command ended, and close all channels."""
         self._link.send(bytes([NUMBERS.index(RESULT)]) + result)
 
 
@@ -187,6 +166,9 @@ class SpdyChannels:
         for kind, stream in self._streams.items():
             self._link.send(self._spdy.data(stream, result if kind == RESULT else b"", over=True))
         self._link.send(self._spdy.leave(max(self._streams.values(), default=0)))
+
+
+Channels: TypeAlias = MessageChannels | SpdyChannels
 
 
 class ForwardedPorts:
@@ -248,12 +230,85 @@ def _forward_data(sent: StreamData, to: asyncio.StreamReader) -> None:
 
 
 def _feed(to: asyncio.StreamReader, data: bytes) -> None:
-    if to.at_eof():
-        return
-    if data:
+    if data and not to.at_eof():
         to.feed_data(data)
-    else:
+    elif not data:
         to.feed_eof()
+
+
+CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
+"""Runs a command or attaches to it, with a callback for the output and its input, and returns its exit code."""
+
+
+class OfferedCommand(NamedTuple):
+    """A command whose streams are on offer, as the client has requested them."""
+
+    run: CommandRun
+    request: cri.ExecRequest | cri.AttachRequest
+
+    @property
+    def channels(self) -> set[str]:
+        asked = self.request
+        wanted = {INPUT: asked.stdin, OUTPUT: asked.stdout, ERRORS: asked.stderr and not asked.tty}
+        return {RESULT, *(name for name, channel in wanted.items() if channel)}
+
+
+async def serve_stream(offered: OfferedCommand | Connect, link: Link) -> None:
+    if not isinstance(offered, OfferedCommand):
+        await ForwardedPorts(link, offered).serve()
+        return
+    over_websocket = isinstance(link, WebSocketLink)
+    channels: Channels = MessageChannels(link) if over_websocket else SpdyChannels(link, offered.channels)
+    tasks = Tasks()
+    reading = tasks.start(channels.read())
+    try:
+        ready = tasks.start(channels.ready.wait())
+        await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            acting = tasks.start(_run(offered, channels))
+            await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
+            if acting.done():
+                channels.finish(acting.result())
+        if reading.done():
+            reading.result()
+    finally:
+        await tasks.cancel()
+
+
+async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
+    write: Write = channels.write
+    given = channels.given if offered.request.stdin else None
+    terminal = Tasks()
+    if offered.request.tty:
+        # A terminal merges standard output and standard error, and ends each line with CR LF.
+        typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
+        if typed:
+            given = asyncio.StreamReader()
+            terminal.start(_echo(typed, given, channels.write))
+    try:
+        code = await offered.run(write, given)
+    except (CallError, WorldError) as error:
+        return _status(f"error executing command in container: {error}", "InternalError", code=500)
+    finally:
+        await terminal.cancel()
+    if not code:
+        return json.dumps({"metadata": {}, "status": "Success"}).encode()
+    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
+    return _status(f"command terminated with non-zero exit code: exit status {code}", "NonZeroExitCode", details=causes)
+
+
+def _status(message: str, reason: str, **more: object) -> bytes:
+    return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
+
+
+async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
+    while data := await typed.read(BUFFER):
+        data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
+        given.feed_data(data.replace(b"\r", b"\n"))
+        write(data.replace(b"\r", b"\r\n"), False)  # noqa: FBT003
+        if end:
+            break
+    given.feed_eof()
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:

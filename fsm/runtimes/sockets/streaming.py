@@ -1,45 +1,37 @@
-"""Serve the streams of Exec, Attach and PortForward.
+"""Serve the streams of Exec, Attach and PortForward, by HTTP upgraded to SPDY or WebSocket on the loopback interface.
 
-Clients connect by HTTP on the loopback interface and upgrade the connection to SPDY or WebSocket. The URL of a stream
-cannot be guessed, and works only once.
+The URL of a stream cannot be guessed, and works only once.
 """
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from secrets import token_urlsafe
 from socket import create_server
-from typing import Final, TypeAlias
+from typing import Final
 
 import h11
 from wsproto.utilities import ProtocolError
 
 from fsm.runtimes.names import RUNNING
 from fsm.runtimes.reference.clock import Tasks
-from fsm.runtimes.reference.driven import CallError, WorldError
 from fsm.runtimes.reference.node import ServedNode
-from fsm.runtimes.reference.node.node_containers import NodeContainers
+from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
 from fsm.runtimes.reference.node.workloads import Workload, Write
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.spdy import SpdyError
 from fsm.runtimes.sockets.stream_channels import (
     BUFFER,
-    ERRORS,
-    INPUT,
-    OUTPUT,
-    RESULT,
-    Channels,
+    PATIENCE,
     Connect,
-    ForwardedPorts,
     Link,
-    MessageChannels,
+    OfferedCommand,
     SocketLink,
-    SpdyChannels,
     WebSocketLink,
     connected,
+    serve_stream,
 )
 from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 
@@ -49,47 +41,30 @@ COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """The protocols for command streams, newest first. Both send the result as JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol for port forwarding over WebSocket. The messages carry SPDY frames.
-PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
 VALID: Final = 60.0  # number of seconds for which a URL is valid
 
-CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""A function that runs a command or attaches to it, and returns its exit code.
 
-Its arguments are a callback for the output and a reader for the input.
-"""
+class NodeStreams:
+    """Serves streams on *node* that have been offered to clients. It starts listening with the first offer."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedCommand:
-    """A command whose streams are on offer, with the standard streams that the client has asked for."""
-
-    run: CommandRun
-    input: bool = False
-    output: bool = False
-    errors: bool = False
-    terminal: bool = False
-
-    @property
-    def channels(self) -> set[str]:
-        wanted = {INPUT: self.input, OUTPUT: self.output, ERRORS: self.errors and not self.terminal}
-        return {RESULT, *(name for name, asked in wanted.items() if asked)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedPorts:
-    connect: Connect
-
-
-class StreamServer:
-    """Serves streams that have been offered to clients. It starts listening with the first offer."""
-
-    def __init__(self) -> None:
-        self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+        self._offers: dict[str, OfferedCommand | Connect] = {}
         self._server: Acceptor | None = None
         self._sessions = Tasks()
         self._writers = set[asyncio.StreamWriter]()
 
-    async def offer(self, kind: str, offered: OfferedCommand | OfferedPorts) -> str:
+    def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
+        kind, run = "attach", partial(attach, self._node.containers, container)
+        if isinstance(request, cri.ExecRequest):
+            kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
+        return self._offer(kind, OfferedCommand(run, request))
+
+    def ports(self) -> str:
+        """Offer a stream to the ports of this machine, if the node runs real processes. Return its URL."""
+        return self._offer("portforward", connected if self._node.processes else _refuse_connection)
+
+    def _offer(self, kind: str, offered: OfferedCommand | Connect) -> str:
         if self._server is None:
             self._server = accept_streams(create_server((HOST, 0)), self._accept)
         port = self._server.listening.getsockname()[1]
@@ -134,23 +109,20 @@ class StreamServer:
         if offered is None:
             socket.send(_refusal(http, 404, "no such stream: its URL was used, or is too old"))
         elif wanted == "websocket":
-            protocols = [TUNNELLED] if isinstance(offered, OfferedPorts) else COMMANDS
+            protocols = COMMANDS if isinstance(offered, OfferedCommand) else (TUNNELLED,)
             messages = WebSocketLink(socket, list(asked.headers), path, protocols)
-            await _serve_stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
+            await serve_stream(offered, messages)
             return messages
         elif wanted == SPDY.lower():
             known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
-            protocol = (
-                PORTS
-                if isinstance(offered, OfferedPorts)
-                else next((command for command in COMMANDS if command in known), "")
-            )
+            protocol = next((each for each in COMMANDS if each in known), "")
+            protocol = protocol if isinstance(offered, OfferedCommand) else PORTS
             if not protocol:
                 socket.send(_refusal(http, 403, f"no protocol of streams in common; known are {', '.join(COMMANDS)}"))
                 return socket
             headers = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
             socket.send(http.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
-            await _serve_stream(offered, socket, None)
+            await serve_stream(offered, socket)
         else:
             socket.send(_refusal(http, 400, f"a stream needs an upgrade to {SPDY} or WebSocket"))
         return socket
@@ -181,65 +153,6 @@ def _refusal(http: h11.Connection, code: int, why: str) -> bytes:
     return b"".join(http.send(each) or b"" for each in sent)
 
 
-async def _serve_stream(
-    offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None
-) -> None:
-    if isinstance(offered, OfferedPorts):
-        await ForwardedPorts(link, offered.connect).serve()
-        return
-    channels = make(link) if make else SpdyChannels(link, offered.channels)
-    tasks = Tasks()
-    reading = tasks.start(channels.read())
-    try:
-        ready = tasks.start(channels.ready.wait())
-        await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-        if ready.done():
-            acting = tasks.start(_run(offered, channels))
-            await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
-            if acting.done():
-                channels.finish(acting.result())
-        if reading.done():
-            reading.result()
-    finally:
-        await tasks.cancel()
-
-
-async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
-    write: Write = channels.write
-    given = channels.given if offered.input else None
-    terminal = Tasks()
-    if offered.terminal:
-        # A terminal merges standard output and standard error, and ends each line with CR LF.
-        typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
-        if typed:
-            given = asyncio.StreamReader()
-            terminal.start(_echo(typed, given, channels.write))
-    try:
-        code = await offered.run(write, given)
-    except (CallError, WorldError) as error:
-        return _status(f"error executing command in container: {error}", "InternalError", code=500)
-    finally:
-        await terminal.cancel()
-    if not code:
-        return json.dumps({"metadata": {}, "status": "Success"}).encode()
-    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
-    return _status(f"command terminated with non-zero exit code: exit status {code}", "NonZeroExitCode", details=causes)
-
-
-def _status(message: str, reason: str, **more: object) -> bytes:
-    return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
-
-
-async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    while data := await typed.read(BUFFER):
-        data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
-        given.feed_data(data.replace(b"\r", b"\n"))
-        write(data.replace(b"\r", b"\r\n"), False)  # noqa: FBT003
-        if end:
-            break
-    given.feed_eof()
-
-
 async def run_in(
     containers: NodeContainers, identity: str, words: tuple[str, ...], write: Write, given: asyncio.StreamReader | None
 ) -> int:
@@ -248,11 +161,10 @@ async def run_in(
     Raise :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, or
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
-    found = containers.find(identity, "exec")
-    if found.world.workload is None or found.shows != RUNNING:
-        containers.use("exec", identity)
+    if (found := _running(containers, "exec", identity)) is None:
         return 0
-    return await found.world.workload.execute(replace(found.command, words=words), write, given)
+    container, workload = found
+    return await workload.execute(replace(container.command, words=words), write, given)
 
 
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
@@ -261,13 +173,11 @@ async def attach(containers: NodeContainers, identity: str, write: Write, given:
     The end of the client's input reaches the process only if the container was created with ``stdin_once``. Raise the
     same errors as :func:`run_in`.
     """
-    found = containers.find(identity, "attach")
-    workload = found.world.workload
-    if workload is None or found.shows != RUNNING:
-        containers.use("attach", identity)
+    if (found := _running(containers, "attach", identity)) is None:
         return 0
+    container, workload = found
     workload.readers.add(write)
-    feeding = asyncio.create_task(_feed(workload, given, ends=found.config.stdin_once))
+    feeding = asyncio.create_task(_feed(workload, given, ends=container.config.stdin_once))
     try:
         await workload.ended()
     finally:
@@ -276,36 +186,19 @@ async def attach(containers: NodeContainers, identity: str, write: Write, given:
     return 0
 
 
+def _running(containers: NodeContainers, use: str, identity: str) -> tuple[NodeContainer, Workload] | None:
+    found = containers.find(identity, use)
+    if found.world.workload is None or found.shows != RUNNING:
+        containers.use(use, identity)
+        return None
+    return found, found.world.workload
+
+
 async def _feed(workload: Workload, given: asyncio.StreamReader | None, *, ends: bool) -> None:
     while given and (data := await given.read(BUFFER)):
         workload.feed(data)
     if given and ends:
         workload.feed(b"")
-
-
-class NodeStreams(StreamServer):
-    def __init__(self, node: ServedNode) -> None:
-        super().__init__()
-        self._node = node
-
-    async def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
-        kind, run = "attach", partial(attach, self._node.containers, container)
-        if isinstance(request, cri.ExecRequest):
-            kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
-        offered = OfferedCommand(
-            run=run, input=request.stdin, output=request.stdout, errors=request.stderr, terminal=request.tty
-        )
-        return await self.offer(kind, offered)
-
-    async def ports(self) -> str:
-        """Offer a stream for port forwarding, and return its URL.
-
-        If the node runs real processes, the stream leads to ports of this machine. Otherwise, connections are
-        refused.
-        """
-        return await self.offer(
-            "portforward", OfferedPorts(connect=connected if self._node.processes else _refuse_connection)
-        )
 
 
 async def _refuse_connection(_port: int, _given: asyncio.StreamReader, _send: Callable[[bytes], None]) -> None:

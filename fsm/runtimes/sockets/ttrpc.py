@@ -1,10 +1,8 @@
 """Both sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes them.
 
-A message has a ten-byte big-endian header (length, stream, kind and flags), followed by the data.
-
-Each side is created with a function for sending bytes. The caller passes the bytes that arrive to ``received``.
-Neither side trusts its peer: the memory for the peer's data is limited, and invalid data either raises
-:class:`ProtocolError` or is answered with an error.
+A message has a ten-byte big-endian header (length, stream, kind and flags), followed by the data. The caller passes
+the bytes that arrive to ``received``. Neither side trusts its peer: the memory for the peer's data is limited, and
+invalid data either raises :class:`ProtocolError` or is answered with an error.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ import asyncio
 import itertools
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import IntEnum
-from functools import partial
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -23,7 +21,6 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
 LONGEST: Final = 4 << 20  # maximum number of bytes of data in a message
-
 _HEADER: Final = struct.Struct(">IIBB")
 
 
@@ -132,10 +129,9 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls with the handlers in *services*, a mapping from service names to handlers by method name.
+    """Answers calls with the handlers in *services*, by service name and method name.
 
-    Calls start in the order in which they arrive, but may end in any order. ``held`` is the total size in bytes of
-    the requests in progress.
+    Calls start in the order of arrival. ``held`` is the total size in bytes of the requests in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -151,28 +147,25 @@ class Server:
                 raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
             if message.data is None:
                 why = f"a request of {message.length:,} bytes, more than {LONGEST:,}"
-                await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, why)
             elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
-                await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
+                why = f"{len(self._calls)} calls are in progress"
             else:
                 self.held += len(message.data)
-                task = self._calls.start(self._call(message.stream, message.data))
-                task.add_done_callback(partial(self._release, len(message.data)))
+                self._calls.start(self._call(message.stream, message.data))
+                continue
+            await self._respond(message.stream, _failure(Code.RESOURCE_EXHAUSTED, why))
 
     async def _call(self, stream: int, data: bytes) -> None:
         try:
             payload = await self._answer(data)
-            if payload is None:
-                return
-            response = Response(status=Status(), payload=payload)
+            if payload is not None:
+                await self._respond(stream, Response(status=Status(), payload=payload))
         except RpcError as error:
-            response = Response(status=Status(code=error.code, message=error.message))
+            await self._respond(stream, _failure(error.code, error.message))
         except Exception as error:  # noqa: BLE001  (an error in a handler must not end the server)
-            response = Response(status=Status(code=Code.UNKNOWN, message=f"{type(error).__name__}: {error}"))
-        await self._respond(stream, response)
-
-    def _release(self, size: int, _: object) -> None:
-        self.held -= size
+            await self._respond(stream, _failure(Code.UNKNOWN, f"{type(error).__name__}: {error}"))
+        finally:
+            self.held -= len(data)
 
     async def _answer(self, data: bytes) -> bytes | None:
         try:
@@ -192,18 +185,13 @@ class Server:
                 raise
             return None  # the deadline has passed, so the caller no longer waits for an answer
 
-    async def _refuse(self, stream: int, code: int, why: str) -> None:
-        await self._respond(stream, Response(status=Status(code=code, message=why)))
-
     async def _respond(self, stream: int, response: Response) -> None:
         data = response.SerializeToString()
         if len(data) > LONGEST:
             why = f"a response of {len(data):,} bytes, more than {LONGEST:,}"
-            data = Response(status=Status(code=Code.RESOURCE_EXHAUSTED, message=why)).SerializeToString()
-        try:
+            data = _failure(Code.RESOURCE_EXHAUSTED, why).SerializeToString()
+        with suppress(ConnectionError):  # the caller has disconnected
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
-        except ConnectionError:
-            return  # the caller has disconnected
 
     async def finish(self, seconds: float) -> None:
         if self._calls:
@@ -211,6 +199,10 @@ class Server:
 
     async def close(self) -> None:
         await self._calls.cancel()
+
+
+def _failure(code: int, why: str) -> Response:
+    return Response(status=Status(code=code, message=why))
 
 
 class Client:
@@ -222,10 +214,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process received bytes. Ignore late responses.
-
-        Raise :class:`ProtocolError` if a message is not a response.
-        """
+        """Process received bytes. Ignore late responses. Raise :class:`ProtocolError` for other messages."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")

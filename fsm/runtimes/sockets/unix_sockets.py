@@ -18,12 +18,8 @@ from fsm.errors import InputError, reason, refused
 from fsm.runtimes.reference.clock import Tasks
 
 CODE: Final = "FSM603"
-
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
-
-_PATIENCE: Final = 5.0
-"""Number of seconds to wait for a socket to accept a connection. After that, its queue counts as full."""
-
+_PATIENCE: Final = 5.0  # number of seconds for a socket to accept a connection, after which its queue counts as full
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
 SERVER_OPTIONS: Final = (
@@ -45,10 +41,9 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """gRPC options for channels to Unix sockets.
 
-Proxies from the environment are ignored, since they are for networks. The authority is set because gRPC otherwise
-sends the path of the socket, which Go servers refuse. Every channel has its own connection, and reconnects soon after
-the runtime has restarted. The minimum time between attempts to connect is not changed, because a runtime that is
-starting could not keep a shorter limit.
+Proxies from the environment are for networks. The default authority would be the path of the socket, which Go servers
+refuse. Every channel has its own connection, and reconnects soon after the runtime has restarted. A runtime that is
+starting could not keep a shorter limit than the default for an attempt to connect.
 """
 
 
@@ -70,18 +65,12 @@ def path(address: str) -> str:
     >>> path("unix:///run/containerd/containerd.sock"), path("unix:fsm.sock"), path("/run/crio/crio.sock")
     ('/run/containerd/containerd.sock', 'fsm.sock', '/run/crio/crio.sock')
     """
-    if address.startswith("unix:"):
-        found = address.removeprefix("unix:")
-        if found.startswith("//"):
-            found = found.removeprefix("//")
-            if not found.startswith("/"):
-                raise refused(
-                    address, CODE, "the address has a host instead of a path", "write unix:///PATH, with three slashes"
-                )
-    elif address.startswith("/"):
-        found = address
-    else:
+    if not address.startswith(("unix:", "/")):
         raise refused(address, CODE, "this is not the address of a Unix socket", _WAY)
+    found = address.removeprefix("unix://" if address.startswith("unix://") else "unix:")
+    if address.startswith("unix://") and not found.startswith("/"):
+        what = "the address has a host instead of a path"
+        raise refused(address, CODE, what, "write unix:///PATH, with three slashes")
     if not found or "\0" in found:
         raise refused(address, CODE, "the address has no path", _WAY)
     if (size := len(os.fsencode(found))) > _LONGEST:
@@ -100,10 +89,7 @@ def target(address: str) -> str:
 
 
 def reached(address: str) -> str:
-    """Return the path of the socket at *address*, after checking that a process listens on it.
-
-    Raise :class:`InputError` if there is no socket, this user may not use it, or no process listens on it.
-    """
+    """Return the path of the socket at *address*. Raise :class:`InputError` if this user cannot connect to it."""
     found = path(address)
     try:
         if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (keeps a path that is not UTF-8)
@@ -139,34 +125,37 @@ def unreachable(address: str, error: OSError) -> InputError:
 
 
 @contextmanager
-def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Create a socket at *address* by calling *bind*, and remove it at the end of the context.
+def listening(address: str, bind: Callable[[], object] | None = None) -> Iterator[socket.socket]:
+    """Create a socket at *address*, by calling *bind* if it is given, and remove it at the end of the context.
 
     Only the current user may use the socket. An existing socket on which no process listens is replaced. Raise
     :class:`InputError` if a process listens on it, if the path is not a socket, or if the socket cannot be created.
     """
     at = Path(path(address))
     try:
-        bound(str(at)).close()  # report errors here, because gRPC would print them to standard error
-        at.unlink()
-        with _restrict_to_user():
-            bind()
-        made = at.stat().st_ino
+        made = bound(str(at))
+        if bind:  # gRPC would print errors of a socket that cannot be created
+            made.close()
+            at.unlink()
+            with _restrict_to_user():
+                bind()
+        number = at.stat().st_ino
     except (OSError, RuntimeError) as error:  # gRPC raises RuntimeError
         raise unusable(address, error) from error
     try:
-        yield
+        yield made
     finally:
+        made.close()
         with suppress(OSError):
-            if at.stat().st_ino == made:  # still the same socket
+            if at.stat().st_ino == number:  # still the same socket
                 at.unlink()
 
 
 def bound(name: str) -> socket.socket:
     """Create a socket at the path *name* that only this user may use.
 
-    An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``.
-    Raise :class:`FileExistsError` if the path is not a socket.
+    An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``,
+    or :class:`FileExistsError` if the path is not a socket.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
@@ -206,29 +195,19 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    at = Path(path(address))
-    number = error.errno if isinstance(error, OSError) else 0
-    if number == errno.EEXIST:
-        return refused(
-            address, CODE, "the file exists already and is not a socket", "name a path that does not exist yet"
-        )
-    if number == errno.EADDRINUSE:
-        return refused(
-            address,
-            CODE,
-            "the socket is in use: another process listens there",
-            "end the other process, or name another path",
-        )
-    if not at.parent.is_dir():
-        return refused(
-            address, CODE, f"the socket cannot be made: there is no folder {at.parent}", "make the folder first"
-        )
-    if not os.access(at.parent, os.W_OK):
-        return refused(
-            address, CODE, f"the socket cannot be made: nothing may be written to {at.parent}", "name another folder"
-        )
-    why = (error.strerror if isinstance(error, OSError) else "") or "the system refuses it"
-    return refused(address, CODE, f"the socket cannot be made: {why.lower()}", "name another path")
+    folder = Path(path(address)).parent
+    what, hint = f"the socket cannot be made: nothing may be written to {folder}", "name another folder"
+    if isinstance(error, FileExistsError):
+        what, hint = "the file exists already and is not a socket", "name a path that does not exist yet"
+    elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        what = "the socket is in use: another process listens there"
+        hint = "end the other process, or name another path"
+    elif not folder.is_dir():
+        what, hint = f"the socket cannot be made: there is no folder {folder}", "make the folder first"
+    elif os.access(folder, os.W_OK):
+        why = (error.strerror if isinstance(error, OSError) else "") or "the system refuses it"
+        what, hint = f"the socket cannot be made: {why.lower()}", "name another path"
+    return refused(address, CODE, what, hint)
 
 
 class Acceptor:
