@@ -394,7 +394,7 @@ def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()
-    nri._local.on_plugin_thread = True
+    nri._life.local.on_plugin_thread = True
 
     with pytest.raises(ReentrantError):
         nri.relay("start-container", POD, ONE)

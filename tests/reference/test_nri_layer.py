@@ -643,11 +643,16 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
 
 
 def test_the_stop_ends_the_threads_of_plugins() -> None:
-    nri = NRI(plugins=[FakePlugin(name="short-lived")])
+    names: list[str] = []
+
+    def answer(_: Request) -> Answer:
+        names.append(threading.current_thread().name)
+        return Answer()
+
+    nri = NRI(plugins=[FakePlugin(name="short-lived", answers={"RunPodSandbox": answer})])
     nri.start()
     nri.relay("run-pod-sandbox", POD)
-    (thread,) = (each for each in threading.enumerate() if each.name == "plugin 10-short-lived")
-    assert thread.is_alive()
+    assert names == ["plugin 10-short-lived"]
 
     nri.stop()
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.node_containers import NodeContainer
-from fsm.runtimes.reference.nri.lifecycle import Relayed, relay_merged
+from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, relay_merged
 from fsm.runtimes.reference.nri.messages import Answer, ContainerState, Fields, Pod, Request, Update
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import nri_pb2 as nri
@@ -35,25 +35,25 @@ class NodePlugins:
             self, name="fsm", version=version("container-fsm"), state_changes=older, joining=self._joining
         )
 
-    async def send(self, request: Request) -> Relayed:
+    async def send(self, request: Request) -> MergedAnswers:
         event = RelayedEvent(
             name=request.event,
             pod=self._pod(request.pod),
             container=self._container(request) if request.container else None,
             resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
         )
-        relayed = await relay_merged(
+        merged = await relay_merged(
             request, lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes)))
         )
-        for each in () if relayed.error else relayed.merged.others:
+        for each in () if merged.error else merged.others:
             self._change(each.container_id, each.resources)
-        return relayed
+        return merged
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers for synchronising a plugin. Their states count as relayed from then on."""
         node = self._node()
         told = node.containers_for_plugins()
-        node.relays.synchronise(told)
+        node.relays.containers.synchronise(told)
         containers = [
             self._container_message(node.containers.store[container.id], container.state) for container in told
         ]

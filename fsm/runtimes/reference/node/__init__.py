@@ -170,7 +170,7 @@ class ServedNode(PodObserver):
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
             if shows != READY:
                 self.relays.pods.take(pod, "stop-pod-sandbox", "ok")
-        self.relays.synchronise(container.for_plugins() for container in self.containers.store.values())
+        self.relays.containers.synchronise(container.for_plugins() for container in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
         return self._pods.list()

@@ -4,20 +4,20 @@ The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import Relayed, RelayedEntities
+from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, RelayedEntities
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
 
 
 class PluginSender(Protocol):
     """Sends requests to the plugins whose connections it owns."""
 
-    async def send(self, request: Request) -> Relayed:
+    async def send(self, request: Request) -> MergedAnswers:
         """Send *request* to the subscribed plugins, and return the merged answers. Stop at the first error."""
 
 
@@ -86,9 +86,6 @@ class Relays(RelayedEntities):
     def exited(self, pod: Pod, container: Container) -> None:
         """Relay the exit of *container* in a separate task. Other calls may be relayed before or after it."""
         self._exits.start(self.notify("notify-exit", pod, container))
-
-    def synchronise(self, containers: Iterable[Container]) -> None:
-        self.containers.synchronise(containers)
 
     async def close(self) -> None:
         await self._exits.cancel()

@@ -206,11 +206,11 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         events = REQUESTS[-1:] if self._outcome == "not-subscribed" else SUBSCRIBED
         event = events[next(self._numbers) % len(events)]
         request = Request(event=event, pod=POD, container=CONTAINER)
-        relayed = finish(relay_merged(request, partial(self._plugins.relay, event)))
+        merged = finish(relay_merged(request, partial(self._plugins.relay, event)))
         if self._stopped and not self.connection.listed:
             self.connection.drop()  # the stop removed the connection from the plugins without closing it
-        if relayed.error is not None:
-            raise relayed.error
+        if merged.error:
+            raise merged.error
 
     async def _update(self) -> None:
         if self._outcome == "failed":
