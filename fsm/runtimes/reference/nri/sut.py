@@ -38,8 +38,9 @@ from fsm.runtimes.reference.nri.messages import (
 from fsm.runtimes.reference.nri.session import RELEASES, Config, default_config
 from fsm.sut import BrokenError
 
-FIRST: Final = "10"  # index of the plugin whose received requests are the outputs
-SECOND: Final = "20"  # index of the plugin that must receive the same requests later
+FIRST: Final = "10"
+SECOND: Final = "20"
+"""Indices of the plugins."""
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
@@ -140,11 +141,8 @@ class _NriSUT(ReferenceSUT[NRI]):
         connected = True
         for request, following in zip_longest(requests, requests[1:]):
             followed = following is not None and (following.to, following.event) == (SECOND, request.event)
-            if request.to == FIRST:
-                right = request.alone or followed == (request.answer != "error")
-            else:
-                right = not (followed and connected)
-            if not right:
+            expected = request.answer != "error" if request.to == FIRST else followed and not connected
+            if followed != expected and not request.alone:
                 order = ", ".join(f"{one.event} to {one.to}" for one in requests)
                 rule = f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error"
                 raise BrokenError(f"{rule}; sent were {order}")
@@ -224,7 +222,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._numbers = count(1)
         self._domain = Domain(containers=[Container(id=OTHER, pod_id=POD.id)])
         self._domains = Domains([self._domain])
-        self._plugin = FakePlugin()
+        self._plugin = FakePlugin(wants=self._synchronise)
         self._relayed = cycle(event for event in CALLS if event not in RELAYS)
 
     def _end(self) -> None:
@@ -254,10 +252,10 @@ class NriApiSUT(ReferenceSUT[NRI]):
             "register-domain": self._register_domain,
             "start": self._start,
             "stop": self._stop,
-            "relay": lambda: self._relay(next(self._relayed), self._container()),
-            "relay-end": lambda: self._relay_last("stop-container"),
+            "relay": lambda: self._relay(next(self._relayed)),
+            "relay-end": lambda: self._relay("stop-container"),
             "relay-pod-update": lambda: self._relay("update-pod-sandbox"),
-            "notify-exit": lambda: self._relay_last("notify-exit"),
+            "notify-exit": lambda: self._relay("notify-exit"),
             "block": self._block,
             "unblock": self._unblock,
             "join": self._join,
@@ -294,11 +292,8 @@ class NriApiSUT(ReferenceSUT[NRI]):
         lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         self._made.append(nri)
-        changed = (
-            nri.is_enabled() and nri.config == config
-            if nri is self._first_interface
-            else self._first_interface.config != before
-        )
+        first = self._first_interface
+        changed = nri.is_enabled() and nri.config == config if nri is first else first.config != before
         self._outputs += ["timeouts"] * changed
 
     def _configure_timeouts(self) -> None:
@@ -322,7 +317,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return listener.close
 
     def _start(self) -> None:
-        nri, before = self._first_interface, len(self._plugin.synchronised)
+        nri = self._first_interface
         self._bound = True
         self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
         Path(self._socket).unlink(missing_ok=True)
@@ -330,9 +325,12 @@ class NriApiSUT(ReferenceSUT[NRI]):
             nri.start()
         except NRIError:
             if not self._bound:
-                self._outputs.append("left-running" if nri.plugins else "dismissed")
+                self._outputs[:] = ["left-running" if nri.plugins else "dismissed"]
             raise
-        self._outputs += ["synchronised"] * (len(self._plugin.synchronised) > before)
+
+    def _synchronise(self) -> Sequence[Update]:
+        self._outputs.append("synchronised")
+        return ()
 
     def _stop(self) -> None:
         nri, before = self._first_interface, self._first_interface.plugins
@@ -340,22 +338,18 @@ class NriApiSUT(ReferenceSUT[NRI]):
         if before and not nri.plugins:
             self._outputs.append("dismissed")
 
-    def _relay_last(self, event: str) -> None:
-        nri, container = self._first_interface, self._container()
-        if self._outcome in {"ok", "error", "relayed"}:
+    def _relay(self, event: str) -> None:
+        nri, container = self._first_interface, Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
+        if event in {"stop-container", "notify-exit"} and self._outcome in {"ok", "error", "relayed"}:
             happen(nri, "start-container", container)
-        self._relay(event, container)
+        self._plugin.answers = dict.fromkeys(REQUESTS, self._answer)
+        happen(nri, event, container)
 
-    def _container(self) -> Container:
-        return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
-
-    def _relay(self, event: str, container: Container = CONTAINER) -> None:
-        self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if self._outcome == "error" else {}
-        before = len(self._plugin.heard)
-        try:
-            happen(self._first_interface, event, container)
-        finally:
-            self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
+    def _answer(self, request: Request) -> Answer:
+        self._outputs.append("relayed")
+        if self._outcome == "error":
+            raise NRIError(f"no {request.event}", code="INTERNAL")
+        return Answer()
 
     def _block(self) -> None:
         self._blocks.append(self._first_interface.block_plugin_sync())
@@ -368,11 +362,11 @@ class NriApiSUT(ReferenceSUT[NRI]):
         (self._blocks.pop(0) if self._blocks else PluginSyncBlock()).unblock()
 
     def _join(self) -> None:
-        plugin = FakePlugin(index="none" if self._outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
+        index = "none" if self._outcome == "failed" else "20"
+        plugin = FakePlugin(index=index, name=f"comes-{next(self._numbers)}", wants=self._synchronise)
         try:
             self._first_interface.register(plugin)
         finally:
-            self._outputs += ["synchronised"] * len(plugin.synchronised)
             with suppress(NRIError):
                 self._first_interface.disconnect(plugin)
 
@@ -384,7 +378,3 @@ class NriApiSUT(ReferenceSUT[NRI]):
             self._first_interface.update_containers([Update(container_id=container_id)])
         finally:
             self._outputs += ["updated"] * len(self._domain.done)
-
-
-def _refuse(request: Request) -> Answer:
-    raise NRIError(f"no {request.event}", code="INTERNAL")
