@@ -118,6 +118,10 @@ class Tasks(set[asyncio.Task[Any]]):
         task.add_done_callback(self.discard)
         return task
 
+    async def shielded(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run *coroutine*, which continues even if the caller is cancelled."""
+        return await asyncio.shield(self.start(coroutine))
+
     async def cancel(self) -> None:
         for task in self:
             task.cancel()

@@ -107,7 +107,7 @@ class NodePlugins:
         return self._container_message(known, told.state)
 
     def _container_message(self, found: NodeContainer, state: ContainerState) -> nri.Container:
-        status, config = found.status(), found.config
+        status, config = found.snapshot(), found.config
         return nri.Container(
             id=found.id,
             pod_sandbox_id=found.pod.id,

@@ -5,7 +5,6 @@ decide which events are possible. This package combines them and adds names, sho
 messages. Containers run either simulated ``commands`` or processes of this machine.
 """
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -25,7 +24,7 @@ from fsm.runtimes.reference.container.world import Processes
 from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
 from fsm.runtimes.reference.events.queue import EventQueue
 from fsm.runtimes.reference.node.error_words import full_id, use_containerd_errors
-from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
+from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers, plugin_pod
 from fsm.runtimes.reference.node.records import Images, Records
 from fsm.runtimes.reference.node.relays import PluginSender, Relays
 from fsm.runtimes.reference.node.workload_processes import ChildProcess, resume_process, simulated
@@ -68,7 +67,7 @@ class ServedNode(PodObserver):
     to decide. If *kept* is true, pods and containers stay in *folder* until another node restores them. Simulated
     containers count as running in the meantime, whereas real processes end with their node.
 
-    >>> import tempfile
+    >>> import asyncio, tempfile
     >>> async def example(folder: str) -> None:
     ...     async with ServedNode(Path(folder)) as node:
     ...         pod = await node.run_pod(cri.RunPodSandboxRequest())
@@ -145,7 +144,7 @@ class ServedNode(PodObserver):
             await self._pods.recover()
             for pod in self.plans.keys() - self.pods().keys():
                 await self.removed(pod)
-            self.containers.recover(self._plugin_pod)
+            self.containers.recover()
             if not self.relays.release:
                 self._restore_relays()
         return self
@@ -194,7 +193,7 @@ class ServedNode(PodObserver):
         self._running[name] = plan
         try:
             with self._with_containerd_errors("", "run", ""):
-                return await asyncio.shield(self.containers.tasks.start(run()))
+                return await self.containers.tasks.shielded(run())
         finally:
             del self._running[name]
 
@@ -244,7 +243,7 @@ class ServedNode(PodObserver):
             reserved = f"{config.metadata.name}_{_full_name(pod_config.metadata)}_{config.metadata.attempt}"
             record = ContainerRecord(request=request, reserved=reserved, image=image)
             async with self.relays.blocking():
-                created.append(await self.containers.make(self._plugin_pod(pod), record))
+                created.append(await self.containers.make(record))
 
         await self._call("create-container", given, lambda pod: self._pods.create_container(pod, create))
         return created[0]
@@ -281,8 +280,7 @@ class ServedNode(PodObserver):
         return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
     def _plugin_pod(self, pod: str) -> messages.Pod:
-        metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
-        return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
+        return plugin_pod(pod, self.plans.get(pod, cri.RunPodSandboxRequest()).config)
 
     def _report_pod_exit(self, pod: str) -> None:
         if pod in self.plans:
@@ -298,7 +296,7 @@ class ServedNode(PodObserver):
         if pod in self.plans and pod in self.pods():
             with suppress(CallError):
                 status = self.plans[pod], self._pods.status(pod)
-        containers = tuple((container, container.status()) for container in self.containers.of(pod))
+        containers = tuple((container, container.snapshot()) for container in self.containers.of(pod))
         self._unsent.append(NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers))
 
     async def _send_events(self) -> None:
@@ -308,7 +306,7 @@ class ServedNode(PodObserver):
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
         pod = self.find_pod(given, event)
         with self._with_containerd_errors(pod, event, given):
-            return await asyncio.shield(self.containers.tasks.start(call(pod)))
+            return await self.containers.tasks.shielded(call(pod))
 
     def _with_containerd_errors(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
         return use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self._deviates())

@@ -1,13 +1,13 @@
 """The containers of a node, each driven by :class:`~fsm.runtimes.reference.container.Container`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from signal import SIGKILL, SIGTERM
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import CREATED, RUNNING
@@ -23,7 +23,6 @@ from fsm.runtimes.reference.node.workloads import (
     ContainerRecord,
     ContainerWorld,
     Executed,
-    Heard,
     Limits,
     Workload,
     adjust,
@@ -33,48 +32,46 @@ from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.pods.surroundings import Containers
 from fsm.runtimes.sockets import cri_pb2 as cri
 
-T = TypeVar("T")
-
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
 NOBODY: Final = ContainerRecord(request=cri.CreateContainerRequest())
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
-@dataclass(kw_only=True, eq=False)
-class NodeContainer:
+class NodeContainer(Container):
     """A container on a node, which may be absent from the store.
 
     ``watch`` is the task that waits until the container's workload exits.
     """
 
-    id: str
-    pod: messages.Pod
-    record: ContainerRecord
-    reference: Container
     world: ContainerWorld
     watch: asyncio.Task[None] | None = None
 
     @property
+    def id(self) -> str:
+        return self.root.name
+
+    @property
+    def pod(self) -> messages.Pod:
+        request = self.world.record.request
+        return plugin_pod(request.pod_sandbox_id, request.sandbox_config)
+
+    @property
     def config(self) -> cri.ContainerConfig:
-        return self.record.request.config
+        return self.world.record.request.config
 
     @property
     def command(self) -> Command:
-        return Command.requested(self.record.request)
+        return Command.requested(self.world.record.request)
 
-    @property
-    def shows(self) -> str:
-        return self.reference.shows
-
-    def status(self) -> Status:
+    def snapshot(self) -> Status:
         """Return the container's record, or an empty record if there is none. The result must not be changed."""
-        return self.reference.peek() or Status()
+        return self.peek() or Status()
 
     def created_at(self) -> int:
-        return self.status().created_at or self.world.made_at
+        return self.snapshot().created_at or self.world.record.made_at
 
     def limits(self) -> dict[str, int | str]:
-        return limits_of(self.status())
+        return limits_of(self.snapshot())
 
     def for_plugins(self) -> messages.Container:
         try:
@@ -82,6 +79,10 @@ class NodeContainer:
         except ValueError:
             state = LISTED.get(self.shows, messages.ContainerState.UNKNOWN)
         return messages.Container(id=self.id, pod_id=self.pod.id, name=self.config.metadata.name, state=state)
+
+
+def plugin_pod(identity: str, config: cri.PodSandboxConfig) -> messages.Pod:
+    return messages.Pod(id=identity, name=config.metadata.name, namespace=config.metadata.namespace)
 
 
 def limits_of(status: Status) -> dict[str, int | str]:
@@ -135,7 +136,7 @@ class NodeContainers(Containers):
 
     def find(self, given: str, event: str) -> NodeContainer:
         identity = full_id(given, self.store, event, "container")
-        return self.store.get(identity) or self._new(identity, messages.Pod(id=""), NOBODY)
+        return self.store.get(identity) or self._new(identity, NOBODY)
 
     def known(self, identity: str) -> NodeContainer | None:
         return self.store.get(identity) or self._making.get(identity)
@@ -143,18 +144,18 @@ class NodeContainers(Containers):
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [container for container in self.store.values() if container.pod.id == pod]
 
-    async def make(self, pod: messages.Pod, record: ContainerRecord) -> str:
+    async def make(self, record: ContainerRecord) -> str:
         name, config = record.reserved, record.request.config
         if holder := self.names.get(name):
             raise WorldError(f'failed to reserve container name "{name}": name "{name}" is reserved for "{holder}"')
-        container = self._new(token_hex(32), pod, record)
+        container = self._new(token_hex(32), record)
+        pod = container.pod
         self.names[name] = container.id
         self._making[container.id] = container
         created = replace(container.for_plugins(), state=messages.ContainerState.CREATED)
         try:
             adjust(config, await self._relays.ask("create-container", pod, created, limits(config.linux.resources)))
-            with self._with_containerd_errors(container, "create", container.id):
-                container.reference.call("create", _resources(limits(config.linux.resources)))
+            self._call(container, "create", container.id, _resources(limits(config.linux.resources)))
         except (WorldError, CallError):
             del self.names[name]
             await self._relays.notify("stop-container", pod, created)
@@ -168,7 +169,7 @@ class NodeContainers(Containers):
         return container.id
 
     async def start(self, given: str) -> None:
-        await self._run_shielded(self._start(given))
+        await self.tasks.shielded(self._start(given))
 
     async def halt(self, given: str, grace: float) -> None:
         container = self.find(given, "stop")
@@ -177,31 +178,30 @@ class NodeContainers(Containers):
             if container.shows == RUNNING and grace > 0 and workload and container.watch:
                 workload.signal(SIGTERM)
                 await asyncio.wait([container.watch], timeout=grace)
-            await self._run_shielded(self._stop(container, given))
+            await self.tasks.shielded(self._stop(container, given))
 
     async def discard(self, given: str) -> None:
-        await self._run_shielded(self._remove(given))
+        await self.tasks.shielded(self._remove(given))
 
     async def update(self, given: str, wanted: Limits) -> None:
-        await self._run_shielded(self._update(given, wanted))
+        await self.tasks.shielded(self._update(given, wanted))
 
     def change(self, identity: str, wanted: Mapping[str, object]) -> None:
         """Change the limits of a container for a plugin. This may be called from any thread."""
         container = self.store[identity]
-        container.reference.call("update-resources", _resources({**container.limits(), **_simple_limits(wanted)}))
+        container.call("update-resources", _resources({**container.limits(), **_simple_limits(wanted)}))
 
     def status(self, given: str) -> tuple[NodeContainer, Status]:
         container = self.find(given, "status")
         with self._with_containerd_errors(container, "status", given):
-            return container, container.reference.status()
+            return container, container.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
         """Make the call *event*, which does not change the container. It fails if there is a reason in *refusal*."""
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
-            with self._with_containerd_errors(container, event, given):
-                container.reference.call(event)
+            self._call(container, event, given)
         finally:
             container.world.refusal = ""
         return container
@@ -221,13 +221,13 @@ class NodeContainers(Containers):
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         container = self.find(given, "exec-sync")
         workload = container.world.workload
-        if container.reference.is_noop("exec-sync") or workload is None:
+        executed = Executed()
+        if container.is_noop("exec-sync") or workload is None:
             self.use("exec-sync", given)
-            return Executed(code=0)
-        heard = Heard()
+            return executed
         try:
             async with asyncio.timeout(limit or None):
-                code = await workload.execute(replace(container.command, words=words), heard)
+                executed.code = await workload.execute(replace(container.command, words=words), executed)
         except TimeoutError:
             why = f"failed to exec in container: timeout {limit:g}s exceeded: context deadline exceeded"
             with suppress(CallError):
@@ -240,13 +240,12 @@ class NodeContainers(Containers):
             await asyncio.wait([container.watch])
         else:
             self.use("exec-sync", container.id)
-        return heard.executed(code)
+        return executed
 
     async def stop(self, _pod: str) -> None:
         for container in self.of(_pod):
             if container.shows in MAY_RUN:
-                with self._with_containerd_errors(container, "stop", container.id):
-                    container.reference.call("stop")
+                self._call(container, "stop", container.id)
                 await self._await_exit(container)
 
     async def remove(self, _pod: str) -> None:
@@ -256,7 +255,7 @@ class NodeContainers(Containers):
     async def _start(self, given: str) -> None:
         container = self.find(given, "start")
         with self._with_containerd_errors(container, "start", given):
-            in_progress = container.reference.begin("start")
+            in_progress = container.begin("start")
         world, relayed = container.world, False
         if not self._ready(container.pod.id):
             world.refusal = f'sandbox container "{container.pod.id}" is not running'
@@ -269,7 +268,7 @@ class NodeContainers(Containers):
                     world.refusal = f"NRI container start failed: {error}"
             try:
                 while in_progress:
-                    in_progress = container.reference.end("start")
+                    in_progress = container.end("start")
             except CallError:
                 if relayed:
                     await self._relays.notify("stop-container", container.pod, container.for_plugins())
@@ -282,8 +281,7 @@ class NodeContainers(Containers):
 
     async def _stop(self, container: NodeContainer, given: str) -> None:
         known = container.shows != ABSENT
-        with self._with_containerd_errors(container, "stop", given):
-            container.reference.call("stop")
+        self._call(container, "stop", given)
         await self._await_exit(container)
         # A plugin must never see a start after a stop, but a created container can be started even after a stop.
         # Therefore, the stop of a created container is relayed only under a profile, as in containerd.
@@ -294,14 +292,14 @@ class NodeContainers(Containers):
         container = self.find(given, "remove")
         async with self._relays.blocking():
             with self._with_containerd_errors(container, "remove", given):
-                in_progress = container.reference.begin("remove")
+                in_progress = container.begin("remove")
             await self._await_exit(container)
             if in_progress:
                 await self._relays.notify("remove-container", container.pod, container.for_plugins())
             while in_progress:
-                in_progress = container.reference.end("remove")
+                in_progress = container.end("remove")
             if self.store.pop(container.id, None):
-                self.names.pop(container.record.reserved, None)
+                self.names.pop(container.world.record.reserved, None)
                 await self._notice(container, "deleted")
 
     async def _update(self, given: str, wanted: Limits) -> None:
@@ -310,8 +308,7 @@ class NodeContainers(Containers):
             if container.shows != ABSENT:
                 answer = await self._relays.ask("update-container", container.pod, container.for_plugins(), wanted)
                 wanted = {**wanted, **_simple_limits(answer)}
-            with self._with_containerd_errors(container, "update-resources", given):
-                container.reference.call("update-resources", _resources({**container.limits(), **wanted}))
+            self._call(container, "update-resources", given, _resources({**container.limits(), **wanted}))
             await self._relays.notify("post-update-container", container.pod, container.for_plugins())
 
     def _start_watch(self, container: NodeContainer) -> None:
@@ -324,49 +321,39 @@ class NodeContainers(Containers):
             container.world.drop()
         self._relays.exited(container.pod, container.for_plugins())
         with suppress(CannotHappenError):
-            container.reference.exited(ended)
+            container.exited(ended)
         await self._notice(container, "stopped")
 
     async def _await_exit(self, container: NodeContainer) -> None:
         if container.watch and container.shows != RUNNING:
             await asyncio.wait([container.watch])
 
-    async def _run_shielded(self, call: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.shield(self.tasks.start(call))
+    def _call(self, container: NodeContainer, event: str, given: str, resources: Resources | None = None) -> None:
+        with self._with_containerd_errors(container, event, given):
+            container.call(event, resources)
 
     def _with_containerd_errors(self, container: NodeContainer, event: str, given: str) -> AbstractContextManager[None]:
-        return use_containerd_errors("container", container.reference, event, given, deviates=self._deviates())
+        return use_containerd_errors("container", container, event, given, deviates=self._deviates())
 
-    def _new(self, identity: str, pod: messages.Pod, record: ContainerRecord) -> NodeContainer:
+    def _new(self, identity: str, record: ContainerRecord) -> NodeContainer:
         world = self._world(identity, record)
-        reference = Container(world.root, world, self._profile)
-        return NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
+        return NodeContainer(world.root, world, self._profile)
 
     def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
+        return ContainerWorld(self._root / identity, record, self._launch, self._kept)
 
-        def changed(world: ContainerWorld) -> None:
-            if not world.known:
-                self._kept.delete(identity)
-                return
-            pid = world.process.pid if world.process else 0
-            self._kept.save(identity, replace(record, pid=pid, made_at=world.made_at, started_at=world.started_at))
-
-        return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
-
-    def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
+    def recover(self) -> None:
         kept = self._kept.load()
         for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
             record = kept.get(identity, NOBODY)
-            pod = pod_of(record.request.pod_sandbox_id)
             world = self._world(identity, record)
-            world.known, world.made_at = identity in kept, record.made_at
+            world.known = identity in kept
             if record.pid and self._resume:
-                world.resume(self._resume(record), record.started_at)
-            reference = Container.recovered(world.root, world, self._profile)
-            if reference.shows == ABSENT:
+                world.resume(self._resume(record))
+            container = NodeContainer.recovered(world.root, world, self._profile)
+            if container.shows == ABSENT:
                 self._kept.delete(identity)
                 continue
-            container = NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
             self.store[identity] = container
             self.names[record.reserved] = identity
             if world.process:

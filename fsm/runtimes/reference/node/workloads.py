@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -19,7 +19,7 @@ from typing import Final, Protocol, Self, TypeAlias
 from fsm.errors import reason
 from fsm.runtimes.reference.container.world import KILLED, Exit, NoTaskError, Processes, SimulatedWorld, Task
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.records import StoredImage
+from fsm.runtimes.reference.node.records import Records, StoredImage
 from fsm.runtimes.reference.nri.messages import Fields
 from fsm.runtimes.sockets import cri_pb2 as cri
 
@@ -185,13 +185,6 @@ Write: TypeAlias = Callable[[bytes, bool], object]
 KEPT: Final = 16 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Executed:
-    code: int
-    output: bytes = b""
-    errors: bytes = b""
-
-
 class Workload(Protocol):
     """The first process of a container. It passes its output to the functions in ``readers``."""
 
@@ -216,56 +209,54 @@ class Workload(Protocol):
         """
 
 
-class Heard:
-    """A :data:`Write` function that collects the output, up to :data:`KEPT` bytes of each stream."""
+class Executed:
+    """The result of a command, and a :data:`Write` function that collects up to :data:`KEPT` bytes of each stream."""
 
     def __init__(self) -> None:
+        self.code = 0
         self.output, self.errors = bytearray(), bytearray()
 
     def __call__(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         kept = self.errors if error else self.output
         kept += data[: KEPT - len(kept)]
 
-    def executed(self, code: int) -> Executed:
-        return Executed(code=code, output=bytes(self.output), errors=bytes(self.errors))
-
 
 class ContainerWorld(SimulatedWorld):
     """The environment of a container on a node.
 
-    *launch* starts the workload. *changed* is called when the record of the container must be saved or deleted. If
+    *launch* starts the workload. ``record`` is kept in *kept* while containerd has a record of the container. If
     ``refusal`` is not empty, the next operations fail for that reason.
     """
 
-    def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
+    def __init__(
+        self, root: Path, record: ContainerRecord, launch: Callable[[Command], Workload], kept: Records[ContainerRecord]
+    ) -> None:
         super().__init__(root)
+        self.record = record
         self.workload: Workload | None = None
-        self.made_at = self.started_at = 0
         self.refusal = ""
-        self._launch = launch
-        self._changed = changed
+        self._launch, self._kept = launch, kept
 
     def now(self) -> int:
         return time.time_ns()
 
     def make(self) -> None:
         super().make()
-        self.made_at = self.now()
-        self._changed(self)
+        self._save(replace(self.record, made_at=self.now()))
 
     def forget(self) -> None:
         super().forget()
-        self._changed(self)
+        self._save(self.record)
 
     def run(self) -> int:
         self.use()
-        self.workload = self._launch()
-        self.process, self.started_at = Task(self.workload.pid), self.now()
-        self._changed(self)
+        self.workload = self._launch(Command.requested(self.record.request))
+        self.process = Task(self.workload.pid)
+        self._save(replace(self.record, pid=self.workload.pid, started_at=self.now()))
         return self.workload.pid
 
-    def resume(self, workload: Workload, started_at: int) -> None:
-        self.workload, self.started_at = workload, started_at
+    def resume(self, workload: Workload) -> None:
+        self.workload = workload
         self.process = Task(workload.pid, exit=workload.exit)
 
     def kill(self) -> Exit:
@@ -277,7 +268,14 @@ class ContainerWorld(SimulatedWorld):
 
     def drop(self) -> None:
         self.process = None
-        self._changed(self)
+        self._save(replace(self.record, pid=0))
+
+    def _save(self, record: ContainerRecord) -> None:
+        self.record = record
+        if self.known:
+            self._kept.save(self.root.name, record)
+        else:
+            self._kept.delete(self.root.name)
 
     def use(self) -> None:
         if self.refusal:
