@@ -7,8 +7,8 @@ messages. Containers run either simulated ``commands`` or processes of this mach
 
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from itertools import count
@@ -101,7 +101,7 @@ class ServedNode(PodObserver):
         records = folder / "records" if kept else None
         self.kept = kept
         self._deviates = deviates
-        self.images = Images(kept=Records(records and records / "images", list[str]))
+        self.images = Images(records and records / "images")
         self._kept_pods = Records(records and records / "pods", cri.RunPodSandboxRequest)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
         self.plans: dict[str, cri.RunPodSandboxRequest] = {}
@@ -192,7 +192,7 @@ class ServedNode(PodObserver):
             raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
         self._running[name] = plan
         try:
-            with self._with_containerd_errors("", "run", ""):
+            with use_containerd_errors("pod", self._pods.find(""), "run", "", deviates=self._deviates()):
                 return await self.containers.tasks.shielded(run())
         finally:
             del self._running[name]
@@ -209,20 +209,17 @@ class ServedNode(PodObserver):
         return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
-        pod = self.find_pod(given, "status")
-        with self._with_containerd_errors(pod, "status", given):
+        with self._calling("status", given) as pod:
             status = self._pods.status(pod)
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
-        pod = self.find_pod(given, "port-forward")
-        with self._with_containerd_errors(pod, "port-forward", given):
+        with self._calling("port-forward", given) as pod:
             self._pods.port_forward(pod)
 
     async def update_pod(self, given: str, limits: Limits) -> None:
-        pod = self.find_pod(given, "update-resources")
         numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
-        with self._with_containerd_errors(pod, "update-resources", given):
+        with self._calling("update-resources", given) as pod:
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
@@ -304,12 +301,14 @@ class ServedNode(PodObserver):
             await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
-        pod = self.find_pod(given, event)
-        with self._with_containerd_errors(pod, event, given):
+        with self._calling(event, given) as pod:
             return await self.containers.tasks.shielded(call(pod))
 
-    def _with_containerd_errors(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
-        return use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self._deviates())
+    @contextmanager
+    def _calling(self, event: str, given: str) -> Iterator[str]:
+        pod = self.find_pod(given, event)
+        with use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self._deviates()):
+            yield pod
 
 
 def _full_name(pod: cri.PodSandboxMetadata) -> str:

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -93,12 +93,8 @@ def state_folder(path: Path) -> Iterator[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise refused(
-                str(path),
-                CODE,
-                "the folder is in use by another server",
-                "end the other server, or name another folder",
-            ) from error
+            what, hint = "the folder is in use by another server", "end the other server, or name another folder"
+            raise refused(str(path), CODE, what, hint) from error
         yield path
     finally:
         os.close(descriptor)
@@ -138,7 +134,7 @@ def full_name(name: str) -> str:
 
 
 class Images:
-    """The images of a node.
+    """The images of a node, whose names are kept in the directory *root*.
 
     >>> images = Images()
     >>> image = images.pull("busybox:1.36")
@@ -148,10 +144,10 @@ class Images:
     >>> images.find("busybox:1.36")
     """
 
-    def __init__(self, present: Iterable[str] = PRESENT, kept: Records[list[str]] | None = None) -> None:
+    def __init__(self, root: Path | None = None) -> None:
         self._images: dict[str, StoredImage] = {}
-        self._kept = kept
-        for name in kept.load().get(KEPT, present) if kept else present:
+        self._kept = Records(root, list[str])
+        for name in self._kept.load().get(KEPT, PRESENT):
             self._add(name)
 
     def list(self) -> tuple[StoredImage, ...]:
@@ -167,7 +163,7 @@ class Images:
 
     def pull(self, name: str) -> StoredImage:
         image = self._add(name)
-        self._save()
+        self._kept.save(KEPT, list(self._images))
         return image
 
     def _add(self, name: str) -> StoredImage:
@@ -182,8 +178,4 @@ class Images:
     def remove(self, reference: str) -> None:
         if image := self.find(reference):
             del self._images[image.name]
-            self._save()
-
-    def _save(self) -> None:
-        if self._kept:
             self._kept.save(KEPT, list(self._images))

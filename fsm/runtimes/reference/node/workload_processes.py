@@ -27,7 +27,8 @@ TERM_GRACE: Final = "0"
 FLUSH: Final = 2.0
 """Time limit in seconds for reading the remaining output of a process that has exited."""
 
-BUFFER: Final = 1 << 16
+BUFFER: Final = 1 << 20
+"""Maximum number of bytes to read at once, and of standard input to keep until a simulated command reads it."""
 
 
 class ChildProcess:
@@ -162,11 +163,11 @@ async def _forward(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> Non
 
 
 def _host_command(command: Command) -> list[str]:
-    name = command.here(command.words[0]) if command.words else "sleep"
+    name, *arguments = map(command.here, command.words or ("sleep", "infinity"))
     path = which(name, path=command.variables.get("PATH", os.environ.get("PATH")))
     if path is None:
         raise WorldError(f'exec: "{name}": no such file or directory')
-    return [path, *map(command.here, command.words[1:])] if command.words else [path, "infinity"]
+    return [path, *arguments]
 
 
 def _environment(command: Command) -> Mapping[str, str]:
@@ -174,16 +175,12 @@ def _environment(command: Command) -> Mapping[str, str]:
 
 
 def _child(pid: int) -> int:
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    except OSError:
-        return 0
-    return int(children[0]) if children else 0
+    with suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+    return 0
 
 
 SECOND: Final = 10**9
-OPEN_INPUT: Final = 1 << 20
-"""Number of bytes of standard input that are kept until a command reads them."""
 
 
 class SimulatedProcess:
@@ -202,7 +199,7 @@ class SimulatedProcess:
         self._passed = max(0, time.time_ns() - started_at) / SECOND if started_at else 0.0
         self._clock = clock
         self._over = asyncio.Event()
-        self._input = asyncio.StreamReader(limit=OPEN_INPUT) if command.config.stdin else None
+        self._input = asyncio.StreamReader(limit=BUFFER) if command.config.stdin else None
         self._timer = asyncio.create_task(self._run())
         if self._plan.seconds <= self._passed > 0 and not (self._plan.reads or (self._plan.listens and self._input)):
             self._end(self._plan.code, started_at + int(self._plan.seconds * SECOND))
@@ -260,10 +257,10 @@ class SimulatedProcess:
                 await self._clock.sleep(said.at - now)
                 now = said.at
             write(said.data, said.error)
-        if plan.listens and given:
-            return await (
-                _echo(given, write) if plan.listens == "cat" else self._run_shell_lines(command, write, given)
-            )
+        if plan.listens == "cat" and given:
+            await _copy(given, write, error=False)
+        elif plan.listens and given:
+            return await self._run_shell_lines(command, write, given)
         if plan.seconds == inf:
             await asyncio.Event().wait()
         elif plan.seconds > now:
@@ -274,12 +271,13 @@ class SimulatedProcess:
 
     async def _run_shell_lines(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
         code = 0
-        while line := await _next_line(given):
-            text = line.decode(errors="surrogateescape").strip()
-            if text:
-                code = await self._act(script(["sh", "-c", text], command), command, write, None)
-            if text.split()[:1] == ["exit"]:
-                break
+        with suppress(ValueError):  # raised for a line that is too long
+            while line := await given.readline():
+                text = line.decode(errors="surrogateescape").strip()
+                if text:
+                    code = await self._act(script(["sh", "-c", text], command), command, write, None)
+                if text.split()[:1] == ["exit"]:
+                    break
         return code
 
     def _end(self, code: int, at: int = 0) -> None:
@@ -302,19 +300,6 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 
 def resume_process(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
     return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
-
-
-async def _echo(given: asyncio.StreamReader, write: Write) -> int:
-    while data := await given.read(OPEN_INPUT):
-        write(data, False)  # noqa: FBT003  (the signature of Write)
-    return 0
-
-
-async def _next_line(given: asyncio.StreamReader) -> bytes:
-    try:
-        return await given.readline()
-    except ValueError:
-        return b""
 
 
 async def _first_line(path: str) -> bytes:

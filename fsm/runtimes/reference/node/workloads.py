@@ -304,26 +304,15 @@ class SimulatedPause(Processes):
             raise WorldError(str(error)) from error
         return os.getpid()
 
-    def undo(self) -> None:
-        with suppress(NoTaskError):
-            self.delete()
-        self.clear()
-
     def pid(self) -> int:
         return os.getpid()
 
     def task(self) -> bool:
         return self._task.exists()
 
-    def ended(self) -> Exit | None:
-        return self._exit
-
-    async def exited(self) -> Exit:
+    async def _wait(self) -> Exit:
         await self._over.wait()
         return self._exit or Exit(KILLED, self.now())
-
-    async def dead(self) -> Exit:
-        return await self.exited()
 
     def kill(self) -> None:
         if self.runs():

@@ -74,11 +74,9 @@ class MergedAnswers:
         if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)
             self.adjust |= answer.adjust
-        if "updates" in self._allowed:
-            for update in answer.updates:
-                self._update(plugin, update)
-        if "evictions" in self._allowed:
-            self.evictions += answer.evictions
+        for update in answer.updates if "updates" in self._allowed else ():
+            self._update(plugin, update)
+        self.evictions += answer.evictions if "evictions" in self._allowed else ()
 
     @property
     def result(self) -> str:
@@ -104,11 +102,9 @@ class MergedAnswers:
                 return
             raise
         known = self._requested.get(update.container_id, update)
-        self._requested[update.container_id] = replace(
-            known,
-            resources={**known.resources, **update.resources},
-            ignore_failure=known.ignore_failure and update.ignore_failure,
-        )
+        resources = {**known.resources, **update.resources}
+        ignored = known.ignore_failure and update.ignore_failure
+        self._requested[update.container_id] = replace(known, resources=resources, ignore_failure=ignored)
 
     def _claim(self, plugin: str, container: str, fields: Fields) -> None:
         for name in fields:
@@ -141,10 +137,10 @@ class Plugins(Generic[R, A, S]):
         self.joined = ()
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
-        """Relay a request to each plugin that subscribed to *event*, and return whether a plugin was lost.
+        """Relay a request to each plugin that subscribed to *event*, and return whether a plugin was lost and removed.
 
         *request* is called to create each request, and *add* is called with the name and the answer of each plugin.
-        Lost plugins are removed. The first :class:`NRIError` from a plugin or from *add* ends the relay.
+        The first :class:`NRIError` from a plugin or from *add* ends the relay.
         """
         lost = False
         try:
@@ -184,8 +180,6 @@ IDLE: Final = frozenset({"ignored", "nothing"})
 
 
 class Lifecycle(Driven):
-    """The state of an interface. No call can begin on a thread for which ``local.on_plugin_thread`` is true."""
-
     def __init__(self, release: str, *, disabled: bool) -> None:
         self._driver: Final = driver("nri-api", release)
         super().__init__(self._driver.position())
@@ -228,11 +222,11 @@ class Lifecycle(Driven):
 
     def block(self) -> bool:
         with self._moving:
-            if not self._acts("block"):
-                return False
-            self.position.take("block", "blocked")
-            self._blocks += 1
-            return True
+            acts = self._acts("block")
+            if acts:
+                self.position.take("block", "blocked")
+                self._blocks += 1
+            return acts
 
     def unblock(self) -> None:
         with self._moving:
@@ -241,16 +235,14 @@ class Lifecycle(Driven):
 
     def _acts(self, event: str) -> bool:
         ways = self.outcomes(event)
-        if not ways or ways[0].name in IDLE:
-            return False
-        if ways[0].name == "refused":
+        if ways and ways[0].name == "refused":
             code = ways[0].reply[0]
             if code == "UNAVAILABLE":
                 raise NRIStoppedError("the NRI interface was stopped; create a new one")
             missing = code == "UNIMPLEMENTED"
             why = "this release has no such method" if missing else f"the NRI interface is {self.state} already"
             raise NRIError(f"{event}: {why}", code=code)
-        return True
+        return bool(ways) and ways[0].name not in IDLE
 
 
 class EntityStates:
@@ -313,7 +305,7 @@ class RelayedEntities:
         last = relayed[-1] if relayed else None
         way = states.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
-            error = last and last.error
+            error = last.error if last else None
             raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
         return last
 
@@ -321,8 +313,7 @@ class RelayedEntities:
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
     """Return the name of the outcome that follows from the results of the relayed requests.
 
-    Usually, the last request decides. But if an earlier request has lost a plugin, the first such request decides,
-    unless the last one has ended with an error.
+    The last request decides. But the first that has lost a plugin does so instead, unless the last one has failed.
     """
     if not relayed:
         return ""

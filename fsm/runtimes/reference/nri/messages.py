@@ -92,7 +92,7 @@ class Answer:
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    return frozenset(relayed) | (set(REQUESTS[-1:]) if set(REQUESTS[:-1]) <= set(relayed) else set())
+    return frozenset(REQUESTS if {*REQUESTS[:-1]} <= {*relayed} else relayed)
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
@@ -174,18 +174,19 @@ class ConflictError(NRIError):
     code = "ALREADY_EXISTS"
 
 
+ContainerChange: TypeAlias = Update | Eviction
+
+
 class ChangesFailedError(NRIError):
     """Some updates or evictions of containers have failed and are in ``failed``. All others were made."""
 
-    def __init__(self, failed: Sequence[Update | Eviction]) -> None:
+    def __init__(self, failed: Sequence[ContainerChange]) -> None:
         self.failed: Final = tuple(failed)
         change = type(failed[0]).__name__.lower()
         super().__init__(f"{change} of some containers failed: {', '.join(one.container_id for one in failed)}")
 
 
 _log = logging.getLogger(__name__)
-
-ContainerChange: TypeAlias = Update | Eviction
 
 
 @dataclass(kw_only=True)
@@ -221,22 +222,22 @@ class Domains:
 
     def __init__(self, domains: Iterable[Domain] = ()) -> None:
         self._lock = threading.Lock()
-        self._domains: dict[str, Domain] = {}
+        self._domains: tuple[Domain, ...] = ()
         for domain in domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
         with self._lock:
-            if domain.name in self._domains:
+            if any(known.name == domain.name for known in self._domains):
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
                 raise NRIError(message, code="ALREADY_EXISTS")
-            self._domains[domain.name] = domain
+            self._domains += (domain,)
 
     def pods(self) -> tuple[Pod, ...]:
-        return tuple(pod for domain in self._list_domains() for pod in domain.pods)
+        return tuple(pod for domain in self._domains for pod in domain.pods)
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(container for domain in self._list_domains() for container in domain.containers)
+        return tuple(container for domain in self._domains for container in domain.containers)
 
     def change(self, changes: Iterable[ContainerChange]) -> None:
         """Apply each change in the domain of its container. Unknown containers are skipped.
@@ -246,7 +247,7 @@ class Domains:
         """
         failed = []
         for change in changes:
-            owner = next((domain for domain in self._list_domains() if domain.has(change.container_id)), None)
+            owner = next((domain for domain in self._domains if domain.has(change.container_id)), None)
             try:
                 if owner:
                     owner.change(change)
@@ -256,7 +257,3 @@ class Domains:
                     failed.append(change)
         if failed:
             raise ChangesFailedError(failed)
-
-    def _list_domains(self) -> tuple[Domain, ...]:
-        with self._lock:
-            return tuple(self._domains.values())

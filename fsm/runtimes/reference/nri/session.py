@@ -87,13 +87,9 @@ _SHOWN: Final = 100
 MACHINE: Final = "nri-plugin"
 
 R = TypeVar("R")
-"""A request that is relayed to plugins."""
 A = TypeVar("A")
-"""A plugin's answer to a request."""
 P = TypeVar("P")
-"""A part of the pods and containers with which a plugin is synchronised."""
 U = TypeVar("U")
-"""The updates that a plugin requests when it is synchronised."""
 T = TypeVar("T")
 Pod = TypeVar("Pod")
 Container = TypeVar("Container")
@@ -110,6 +106,9 @@ class Terms:
 
 class Session(Driven, ABC, Generic[R, A, P, U]):
     """Base class of connections of one plugin, without the input and output. Not thread-safe.
+
+    Requests are of the type *R*, and their answers of the type *A*. *P* is a part of the pods and containers with which
+    the plugin is synchronised, and *U* the updates that it then requests.
 
     Subclasses implement the ``_ask…`` methods, which ask the plugin and wait for its answer until the clock has reached
     *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has disconnected,
@@ -210,11 +209,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         name, index = self._given or (name, index)
         error = self._name_error(name, index)
         self._take("register", error or "registered")
+        if error == "bad-name":
+            raise RegistrationError(f"invalid plugin name {name[:_SHOWN]!r}: write letters, digits, and _ . + -")
         if error:
-            message = f"invalid plugin name {name[:_SHOWN]!r}: write letters, digits, and _ . + -"
-            if error == "bad-index":
-                message = f"invalid plugin index {index[:_SHOWN]!r}: write two digits"
-            raise RegistrationError(message)
+            raise RegistrationError(f"invalid plugin index {index[:_SHOWN]!r}: write two digits")
         self._rename(name, index)
 
     async def configure(self) -> None:
@@ -249,7 +247,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return updates
 
     def skip_synchronisation(self) -> None:
-        """Let the plugin join without synchronisation, as in old releases."""
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
@@ -264,27 +261,22 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         if event not in self.events:
             self._take("relay", "not-subscribed")
             return None
+        outcome = "ok"
         try:
-            answer = await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
+            return await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
         except PluginLostError as error:
+            outcome = "lost"
             _log.warning("plugin %s is lost at %s: it %s", self.name, event, error)
-            self._take_answer("lost")
             return None
         except Exception as error:
-            self._take_answer("error")
+            outcome = "error"
             code = error.code if isinstance(error, NRIError) else ""
             raise NRIError(f"plugin {self.name}: {error}", code=code) from error
-        self._take_answer("ok")
-        return answer
-
-    def _take_answer(self, outcome: str) -> None:
-        self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
+        finally:
+            self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:
-        """Tell the machine that a request has ended without an answer.
-
-        If the plugin has hung up, this closes the connection.
-        """
+        """End a request without an answer. If the plugin has hung up, this closes the connection."""
         self._take("relay")
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
