@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
-from nri_parts import ONE, POD
+from nri_parts import ONE, POD, FakePlugin
 
 from fsm.conformance.suite import conform
 from fsm.language.library import load
@@ -19,7 +19,7 @@ from fsm.runtimes.reference.nri import NRI, PluginSyncBlock, SyncLock
 from fsm.runtimes.reference.nri.connection import Connection, finish
 from fsm.runtimes.reference.nri.messages import NOTHING, BlockedError, NRIError, NRIStoppedError, ReentrantError
 from fsm.runtimes.reference.nri.session import Config
-from fsm.runtimes.reference.nri.sut import FakePlugin, NriApiSUT
+from fsm.runtimes.reference.nri.sut import NriApiSUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
+from nri_parts import ONE, POD, TWO, FakePlugin, adjusted, always, domain_of_two
 
 from fsm.runtimes.reference.nri import NRI, sut
 from fsm.runtimes.reference.nri.messages import (
@@ -29,7 +29,6 @@ from fsm.runtimes.reference.nri.messages import (
     Update,
 )
 from fsm.runtimes.reference.nri.session import Config, default_config
-from fsm.runtimes.reference.nri.sut import FakePlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -88,21 +88,6 @@ class Driven:
         ways = self.choices(event)
         return len(ways) == 1 and ways[0].to == self.state
 
-    def refusal(self, event: str) -> Outcome | None:
-        """Return a deviation that refuses *event*, or ``None`` if there is none.
-
-        For an absent entity, the result is always ``None``.
-
-        >>> refused = Driven(driver("container-status", "containerd-1.6").position("exited")).refusal("stop")
-        >>> refused and refused.reply
-        ('NOT_FOUND',)
-        """
-        ways = () if self.position.shows == ABSENT else self.position.outcomes(event)
-        return next(
-            (way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == self.state),
-            None,
-        )
-
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
         if not outcome and len(ways := self.choices(event, ends=ends)) == 1:
             outcome = ways[0].name

@@ -26,10 +26,11 @@ from fsm.runtimes.reference.events.queue import EventQueue
 from fsm.runtimes.reference.node.error_words import full_id, use_containerd_errors
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers, plugin_pod
 from fsm.runtimes.reference.node.records import Images, Records
-from fsm.runtimes.reference.node.relays import PluginSender, Relays
+from fsm.runtimes.reference.node.relays import Relays
 from fsm.runtimes.reference.node.workload_processes import ChildProcess, resume_process, simulated
 from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
 from fsm.runtimes.reference.nri import messages
+from fsm.runtimes.reference.nri.lifecycle import Send
 from fsm.runtimes.reference.pods import MACHINE as PODS
 from fsm.runtimes.reference.pods import Pods
 from fsm.runtimes.reference.pods.sandbox_controller import MACHINE as CONTROLLER
@@ -92,7 +93,7 @@ class ServedNode(PodObserver):
         processes: bool = False,
         kept: bool = False,
         deviates: Callable[[], bool] = bool,
-        plugins: PluginSender | None = None,
+        send: Send | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.profile = profile
@@ -105,11 +106,11 @@ class ServedNode(PodObserver):
         self._kept_pods = Records(records and records / "pods", cri.RunPodSandboxRequest)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
         self.plans: dict[str, cri.RunPodSandboxRequest] = {}
-        self.relays = Relays(plugins, applicable(profile, "nri-container"))
+        self.relays = Relays(send, applicable(profile, "nri-container"))
         self._running: dict[str, cri.RunPodSandboxRequest] = {}
         self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
-            folder / "containers",
+            root=folder / "containers",
             launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
             resume=None if processes else lambda record: resume_process(record, self.clock),
             kept=Records(records and records / "containers", ContainerRecord),

@@ -276,17 +276,16 @@ def _steps(text: str) -> Iterator[Step]:
         tokens = list(lexer)
     except ValueError:
         tokens = ["exit", "2"]
-    operator, words, source, target, redirection = ";", list[str](), "", "", ""
-    for token in [*tokens, ";"]:
-        if redirection == "<":
-            source, redirection = token, ""
-        elif redirection:
-            target, redirection = f"&{token}" if redirection == ">&" else token, ""
-        elif set(token) <= set("<>&") and set(token) & set("<>"):
-            redirection = token
-        elif token and set(token) <= set(";&|"):
+    operator, words, source, target = ";", list[str](), "", ""
+    rest = iter([*tokens, ";"])
+    for word in rest:
+        if word == "<":
+            source = next(rest)
+        elif set(word) <= set("<>&") and set(word) & set("<>"):
+            target = ("&" if word == ">&" else "") + next(rest)
+        elif word and set(word) <= set(";&|"):
             if words:
                 yield operator, words, source, target
-            operator, words, source, target = token, [], "", ""
+            operator, words, source, target = word, [], "", ""
         else:
-            words.append(token)
+            words.append(word)

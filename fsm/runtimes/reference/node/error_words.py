@@ -59,11 +59,13 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 def use_containerd_errors(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
     """Replace the message of a refused call with containerd's message.
 
-    *given* is the id that the caller has used. If *deviates* is true and the profile allows a refusal, the call is
-    refused before the context is entered.
+    *given* is the id that the caller has used. If *deviates* is true and the profile has a deviation that refuses the
+    call of an entity that is not absent, the call is refused before the context is entered.
     """
     state, shows = entity.state, entity.shows
-    if deviates and (way := entity.refusal(event)):
+    ways = entity.position.outcomes(event) if deviates and shows != ABSENT else ()
+    refusals = (way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == state)
+    if way := next(refusals, None):
         entity.position.take(event, way.name)
         raise_reply(event, way, refusal_text(kind, event, given, shows, "deviation"))
     refused = entity.is_noop(event)

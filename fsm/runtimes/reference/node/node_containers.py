@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from signal import SIGKILL, SIGTERM
@@ -34,7 +34,9 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
 NOBODY: Final = ContainerRecord(request=cri.CreateContainerRequest())
-LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
+STATES: Final = {state.value: state for state in messages.ContainerState} | {
+    "CONTAINER_EXITED": messages.ContainerState.STOPPED
+}
 
 
 class NodeContainer(Container):
@@ -74,10 +76,7 @@ class NodeContainer(Container):
         return limits_of(self.snapshot())
 
     def for_plugins(self) -> messages.Container:
-        try:
-            state = messages.ContainerState(self.shows)
-        except ValueError:
-            state = LISTED.get(self.shows, messages.ContainerState.UNKNOWN)
+        state = STATES.get(self.shows, messages.ContainerState.UNKNOWN)
         return messages.Container(id=self.id, pod_id=self.pod.id, name=self.config.metadata.name, state=state)
 
 
@@ -90,42 +89,32 @@ def limits_of(status: Status) -> dict[str, int | str]:
     return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
 
 
+@dataclass(kw_only=True, eq=False)
 class NodeContainers(Containers):
-    """All containers of a node. Their checkpoints are below the directory *root*.
+    """All containers of a node. Their checkpoints are below the directory ``root``.
 
-    Calls continue even if their caller gives up, except for a stop during its grace period. *launch* starts the
-    workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready* tells whether a pod
-    is ready. *notice* is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
-    ``deleted``. If *profile* allows a call to be refused, *deviates* is called to decide.
+    Calls continue even if their caller gives up, except for a stop during its grace period. ``launch`` starts the
+    workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. ``ready`` tells whether a pod
+    is ready. ``notice`` is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
+    ``deleted``. If ``profile`` allows a call to be refused, ``deviates`` is called to decide.
 
-    After a restart, the containers are recovered from *kept*, and *resume* returns the workloads of those that are
-    still running.
+    After a restart, the containers are recovered from ``kept``, and ``resume`` returns the workloads of those that are
+    still running. The containers in ``making`` are not in the ``store`` yet. ``names`` has the ids by reserved name.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        launch: Callable[[Command], Workload],
-        ready: Callable[[str], bool],
-        notice: Callable[[NodeContainer, str], Awaitable[None]],
-        relays: Relays,
-        kept: Records[ContainerRecord],
-        resume: Callable[[ContainerRecord], Workload] | None = None,
-        profile: str = "",
-        deviates: Callable[[], bool] = bool,
-    ) -> None:
-        super().__init__()
-        self.store: dict[str, NodeContainer] = {}
-        self.names: dict[str, str] = {}
-        self.tasks = Tasks()
-        self._making: dict[str, NodeContainer] = {}
-        self._root = root
-        self._launch, self._ready, self._notice = launch, ready, notice
-        self._relays = relays
-        self._kept, self._resume = kept, resume
-        self._profile = profile
-        self._deviates = deviates
+    root: Path
+    launch: Callable[[Command], Workload]
+    resume: Callable[[ContainerRecord], Workload] | None
+    kept: Records[ContainerRecord]
+    ready: Callable[[str], bool]
+    notice: Callable[[NodeContainer, str], Awaitable[None]]
+    relays: Relays
+    profile: str
+    deviates: Callable[[], bool]
+    store: dict[str, NodeContainer] = field(default_factory=dict, init=False)
+    making: dict[str, NodeContainer] = field(default_factory=dict, init=False)
+    names: dict[str, str] = field(default_factory=dict, init=False)
+    tasks: Tasks = field(default_factory=Tasks, init=False)
 
     async def close(self) -> None:
         workloads = [container.world.workload for container in self.store.values() if container.world.workload]
@@ -139,7 +128,7 @@ class NodeContainers(Containers):
         return self.store.get(identity) or self._new(identity, NOBODY)
 
     def known(self, identity: str) -> NodeContainer | None:
-        return self.store.get(identity) or self._making.get(identity)
+        return self.store.get(identity) or self.making.get(identity)
 
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [container for container in self.store.values() if container.pod.id == pod]
@@ -151,21 +140,21 @@ class NodeContainers(Containers):
         container = self._new(token_hex(32), record)
         pod = container.pod
         self.names[name] = container.id
-        self._making[container.id] = container
+        self.making[container.id] = container
         created = replace(container.for_plugins(), state=messages.ContainerState.CREATED)
         try:
-            adjust(config, await self._relays.ask("create-container", pod, created, limits(config.linux.resources)))
+            adjust(config, await self.relays.ask("create-container", pod, created, limits(config.linux.resources)))
             self._call(container, "create", container.id, _resources(limits(config.linux.resources)))
         except (WorldError, CallError):
             del self.names[name]
-            await self._relays.notify("stop-container", pod, created)
-            await self._relays.notify("remove-container", pod, created)
+            await self.relays.notify("stop-container", pod, created)
+            await self.relays.notify("remove-container", pod, created)
             raise
         finally:
-            del self._making[container.id]
+            del self.making[container.id]
         self.store[container.id] = container
-        await self._notice(container, "created")
-        await self._relays.notify("post-create-container", pod, container.for_plugins())
+        await self.notice(container, "created")
+        await self.relays.notify("post-create-container", pod, container.for_plugins())
         return container.id
 
     async def start(self, given: str) -> None:
@@ -173,7 +162,7 @@ class NodeContainers(Containers):
 
     async def halt(self, given: str, grace: float) -> None:
         container = self.find(given, "stop")
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             workload = container.world.workload
             if container.shows == RUNNING and grace > 0 and workload and container.watch:
                 workload.signal(SIGTERM)
@@ -257,13 +246,13 @@ class NodeContainers(Containers):
         with self._with_containerd_errors(container, "start", given):
             in_progress = container.begin("start")
         world, relayed = container.world, False
-        if not self._ready(container.pod.id):
+        if not self.ready(container.pod.id):
             world.refusal = f'sandbox container "{container.pod.id}" is not running'
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             if not world.refusal:
                 relayed = True
                 try:
-                    await self._relays.ask("start-container", container.pod, container.for_plugins())
+                    await self.relays.ask("start-container", container.pod, container.for_plugins())
                 except WorldError as error:
                     world.refusal = f"NRI container start failed: {error}"
             try:
@@ -271,13 +260,13 @@ class NodeContainers(Containers):
                     in_progress = container.end("start")
             except CallError:
                 if relayed:
-                    await self._relays.notify("stop-container", container.pod, container.for_plugins())
+                    await self.relays.notify("stop-container", container.pod, container.for_plugins())
                 raise
             finally:
                 world.refusal = ""
             self._start_watch(container)
-            await self._notice(container, "started")
-            await self._relays.notify("post-start-container", container.pod, container.for_plugins())
+            await self.notice(container, "started")
+            await self.relays.notify("post-start-container", container.pod, container.for_plugins())
 
     async def _stop(self, container: NodeContainer, given: str) -> None:
         known = container.shows != ABSENT
@@ -285,31 +274,31 @@ class NodeContainers(Containers):
         await self._await_exit(container)
         # A plugin must never see a start after a stop, but a created container can be started even after a stop.
         # Therefore, the stop of a created container is relayed only under a profile, as in containerd.
-        if known and (self._relays.release or container.shows != CREATED):
-            await self._relays.notify("stop-container", container.pod, container.for_plugins())
+        if known and (self.relays.release or container.shows != CREATED):
+            await self.relays.notify("stop-container", container.pod, container.for_plugins())
 
     async def _remove(self, given: str) -> None:
         container = self.find(given, "remove")
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             with self._with_containerd_errors(container, "remove", given):
                 in_progress = container.begin("remove")
             await self._await_exit(container)
             if in_progress:
-                await self._relays.notify("remove-container", container.pod, container.for_plugins())
+                await self.relays.notify("remove-container", container.pod, container.for_plugins())
             while in_progress:
                 in_progress = container.end("remove")
             if self.store.pop(container.id, None):
                 self.names.pop(container.world.record.reserved, None)
-                await self._notice(container, "deleted")
+                await self.notice(container, "deleted")
 
     async def _update(self, given: str, wanted: Limits) -> None:
         container = self.find(given, "update-resources")
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             if container.shows != ABSENT:
-                answer = await self._relays.ask("update-container", container.pod, container.for_plugins(), wanted)
+                answer = await self.relays.ask("update-container", container.pod, container.for_plugins(), wanted)
                 wanted = {**wanted, **_simple_limits(answer)}
             self._call(container, "update-resources", given, _resources({**container.limits(), **wanted}))
-            await self._relays.notify("post-update-container", container.pod, container.for_plugins())
+            await self.relays.notify("post-update-container", container.pod, container.for_plugins())
 
     def _start_watch(self, container: NodeContainer) -> None:
         if container.world.workload:
@@ -319,10 +308,10 @@ class NodeContainers(Containers):
         ended = await workload.ended()
         with suppress(OSError):
             container.world.drop()
-        self._relays.exited(container.pod, container.for_plugins())
+        self.relays.exited(container.pod, container.for_plugins())
         with suppress(CannotHappenError):
             container.exited(ended)
-        await self._notice(container, "stopped")
+        await self.notice(container, "stopped")
 
     async def _await_exit(self, container: NodeContainer) -> None:
         if container.watch and container.shows != RUNNING:
@@ -333,26 +322,26 @@ class NodeContainers(Containers):
             container.call(event, resources)
 
     def _with_containerd_errors(self, container: NodeContainer, event: str, given: str) -> AbstractContextManager[None]:
-        return use_containerd_errors("container", container, event, given, deviates=self._deviates())
+        return use_containerd_errors("container", container, event, given, deviates=self.deviates())
 
     def _new(self, identity: str, record: ContainerRecord) -> NodeContainer:
         world = self._world(identity, record)
-        return NodeContainer(world.root, world, self._profile)
+        return NodeContainer(world.root, world, self.profile)
 
     def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
-        return ContainerWorld(self._root / identity, record, self._launch, self._kept)
+        return ContainerWorld(self.root / identity, record=record, launch=self.launch, kept=self.kept)
 
     def recover(self) -> None:
-        kept = self._kept.load()
-        for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
+        kept = self.kept.load()
+        for identity in {*kept, *(folder.name for folder in self.root.glob("*"))}:
             record = kept.get(identity, NOBODY)
             world = self._world(identity, record)
             world.known = identity in kept
-            if record.pid and self._resume:
-                world.resume(self._resume(record))
-            container = NodeContainer.recovered(world.root, world, self._profile)
+            if record.pid and self.resume:
+                world.resume(self.resume(record))
+            container = NodeContainer.recovered(world.root, world, self.profile)
             if container.shows == ABSENT:
-                self._kept.delete(identity)
+                self.kept.delete(identity)
                 continue
             self.store[identity] = container
             self.names[record.reserved] = identity

@@ -6,30 +6,22 @@ The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol
 
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, RelayedEntities
+from fsm.runtimes.reference.nri.lifecycle import RelayedEntities, Send
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
-
-
-class PluginSender(Protocol):
-    """Sends requests to the plugins whose connections it owns."""
-
-    async def send(self, request: Request) -> MergedAnswers:
-        """Send *request* to the subscribed plugins, and return the merged answers. Stop at the first error."""
 
 
 class Relays(RelayedEntities):
     """Relays the events of a node to plugins. It belongs to one event loop.
 
-    If *sender* is ``None``, there are no plugins.
+    If *send* is ``None``, there are no plugins.
     """
 
-    def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
+    def __init__(self, send: Send | None, release: str) -> None:
         super().__init__(release)
-        self.sender = sender
+        self._send = send
         self._one_by_one = asyncio.Lock()
         self._changed = asyncio.Condition()
         self._blocks = 0
@@ -67,12 +59,12 @@ class Relays(RelayedEntities):
         container is new, and otherwise resources that replace *fields*. Raise
         :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
-        if self.sender is None:
+        if self._send is None:
             return {}
         request = Request(event=event, pod=pod, container=container, resources=fields)
         try:
             async with self._one_by_one:
-                merged = await self.relay(request, self.sender.send)
+                merged = await self.relay(request, self._send)
         except NRIError as error:
             raise WorldError(str(error)) from error
         if merged is None:

@@ -19,7 +19,7 @@ from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.container.world import KILLED, SIGNALLED, Exit, process_end, shell_code
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.node.commands import Script, exit_code, script
-from fsm.runtimes.reference.node.workloads import LONGEST_LINE, Command, ContainerRecord, Write
+from fsm.runtimes.reference.node.workloads import BUFFER, LONGEST_LINE, Command, ContainerRecord, Workload, Write
 
 TERM_GRACE: Final = "0"
 """The reaper kills without a grace period, because the process was already asked to end."""
@@ -27,11 +27,8 @@ TERM_GRACE: Final = "0"
 FLUSH: Final = 2.0
 """Time limit in seconds for reading the remaining output of a process that has exited."""
 
-BUFFER: Final = 1 << 20
-"""Maximum number of bytes to read at once, and of standard input to keep until a simulated command reads it."""
 
-
-class ChildProcess:
+class ChildProcess(Workload):
     """A process that runs *command* under a reaper, so that no descendant outlives fsm.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
@@ -53,17 +50,13 @@ class ChildProcess:
             )
         except (OSError, ValueError) as error:
             raise WorldError(f"cannot run {arguments[0]}: {reason(error)}") from error
-        self.pid = self._process.pid
-        self.exit: Exit | None = None
-        self.readers: set[Write] = set()
-        self._command = command
-        self._feeding = asyncio.Queue[bytes]()
+        super().__init__(command, self._process.pid)
         self._reading, self._writing = Tasks(), Tasks()
         for pipe in (self._process.stdout, self._process.stderr):
             assert pipe  # noqa: S101  (both pipes were requested)
             self._reading.start(self._read(pipe, error=pipe is self._process.stderr))
-        if self._process.stdin:
-            self._writing.start(self._write(self._process.stdin))
+        if self._process.stdin and self._input:
+            self._writing.start(self._write(self._process.stdin, self._input))
 
     def signal(self, number: int) -> None:
         """Send SIGTERM to the command. Any other signal kills the command and everything that it has started."""
@@ -83,9 +76,6 @@ class ChildProcess:
             await asyncio.wait(self._reading, timeout=FLUSH)
             await self._reading.cancel()
         return self.exit
-
-    def feed(self, data: bytes) -> None:
-        self._feeding.put_nowait(data)
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         # Process 1 of this machine is not the first process of the container.
@@ -127,8 +117,7 @@ class ChildProcess:
         unfinished = b""
         try:
             while data := await reader.read(BUFFER):
-                for write in [*self.readers]:
-                    write(data, error)
+                self._show(data, error=error)
                 lines, end, unfinished = (unfinished + data).rpartition(b"\n")
                 self._command.write(lines + end, error=error)
                 if len(unfinished) >= LONGEST_LINE:
@@ -138,15 +127,10 @@ class ChildProcess:
             self._command.write(unfinished, error=error)
             transport.close()
 
-    async def _write(self, pipe: IO[bytes]) -> None:
+    async def _write(self, pipe: IO[bytes], given: asyncio.StreamReader) -> None:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
-        writer = asyncio.StreamWriter(transport, protocol, None, loop)
-        with suppress(OSError):
-            while data := await self._feeding.get():
-                writer.write(data)
-                await writer.drain()
-        transport.close()
+        await _forward(given, asyncio.StreamWriter(transport, protocol, None, loop))
 
 
 async def _copy(stream: asyncio.StreamReader | None, write: Write, *, error: bool) -> None:
@@ -183,7 +167,7 @@ def _child(pid: int) -> int:
 SECOND: Final = 10**9
 
 
-class SimulatedProcess:
+class SimulatedProcess(Workload):
     """A simulated process that behaves like *command*.
 
     If the process continues after a restart of the server, *started_at* is its original start time in nanoseconds since
@@ -191,15 +175,11 @@ class SimulatedProcess:
     """
 
     def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:
-        self.pid = pid
-        self.exit: Exit | None = None
-        self.readers: set[Write] = set()
+        super().__init__(command, pid)
         self._plan = script(command.words, command)
-        self._command = command
         self._passed = max(0, time.time_ns() - started_at) / SECOND if started_at else 0.0
         self._clock = clock
         self._over = asyncio.Event()
-        self._input = asyncio.StreamReader(limit=BUFFER) if command.config.stdin else None
         self._timer = asyncio.create_task(self._run())
         if self._plan.seconds <= self._passed > 0 and not (self._plan.reads or (self._plan.listens and self._input)):
             self._end(self._plan.code, started_at + int(self._plan.seconds * SECOND))
@@ -215,14 +195,6 @@ class SimulatedProcess:
         await self._over.wait()
         assert self.exit is not None  # noqa: S101  (the exit is set before the event)
         return self.exit
-
-    def feed(self, data: bytes) -> None:
-        if self._input is None or self._input.at_eof() or self.exit:
-            return
-        if data:
-            self._input.feed_data(data)
-        else:
-            self._input.feed_eof()
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         plan = script(command.words, command)
@@ -240,8 +212,7 @@ class SimulatedProcess:
 
     def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         self._command.write(data, error=error)
-        for write in [*self.readers]:
-            write(data, error)
+        self._show(data, error=error)
 
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0

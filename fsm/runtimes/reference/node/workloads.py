@@ -7,6 +7,7 @@ import asyncio
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from signal import SIGKILL
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from fsm.errors import reason
 from fsm.runtimes.reference.container.world import KILLED, Exit, NoTaskError, Processes, SimulatedWorld, Task
@@ -184,29 +185,48 @@ Write: TypeAlias = Callable[[bytes, bool], object]
 
 KEPT: Final = 16 << 20
 
+BUFFER: Final = 1 << 20
+"""Maximum number of bytes to read at once, and of standard input to keep until a command reads it."""
 
-class Workload(Protocol):
-    """The first process of a container. It passes its output to the functions in ``readers``."""
 
-    pid: int
-    exit: Exit | None
-    readers: set[Write]
+class Workload(ABC):
+    """The first process of a container, which runs *command*. It passes its output to the functions in ``readers``."""
 
+    def __init__(self, command: Command, pid: int) -> None:
+        self.pid = pid
+        self.exit: Exit | None = None
+        self.readers: set[Write] = set()
+        self._command = command
+        self._input = asyncio.StreamReader(limit=BUFFER) if command.config.stdin else None
+
+    @abstractmethod
     def signal(self, number: int) -> None:
         """Send the signal *number* to the process, unless it has ended."""
 
+    @abstractmethod
     async def ended(self) -> Exit:
         """Wait until the process has ended, and return its exit."""
 
-    def feed(self, data: bytes) -> None:
-        """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
-
+    @abstractmethod
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         """Run another command in the same container and return its exit code.
 
         *given* is the standard input of the command. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there
         is no such command.
         """
+
+    def feed(self, data: bytes) -> None:
+        """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
+        if self._input is None or self._input.at_eof() or self.exit:
+            return
+        if data:
+            self._input.feed_data(data)
+        else:
+            self._input.feed_eof()
+
+    def _show(self, data: bytes, *, error: bool) -> None:
+        for write in [*self.readers]:
+            write(data, error)
 
 
 class Executed:
@@ -221,21 +241,19 @@ class Executed:
         kept += data[: KEPT - len(kept)]
 
 
+@dataclass(kw_only=True, eq=False)
 class ContainerWorld(SimulatedWorld):
     """The environment of a container on a node.
 
-    *launch* starts the workload. ``record`` is kept in *kept* while containerd has a record of the container. If
+    ``launch`` starts the workload. ``record`` is saved in ``kept`` while containerd has a record of the container. If
     ``refusal`` is not empty, the next operations fail for that reason.
     """
 
-    def __init__(
-        self, root: Path, record: ContainerRecord, launch: Callable[[Command], Workload], kept: Records[ContainerRecord]
-    ) -> None:
-        super().__init__(root)
-        self.record = record
-        self.workload: Workload | None = None
-        self.refusal = ""
-        self._launch, self._kept = launch, kept
+    record: ContainerRecord
+    launch: Callable[[Command], Workload]
+    kept: Records[ContainerRecord]
+    workload: Workload | None = None
+    refusal: str = ""
 
     def now(self) -> int:
         return time.time_ns()
@@ -250,7 +268,7 @@ class ContainerWorld(SimulatedWorld):
 
     def run(self) -> int:
         self.use()
-        self.workload = self._launch(Command.requested(self.record.request))
+        self.workload = self.launch(Command.requested(self.record.request))
         self.process = Task(self.workload.pid)
         self._save(replace(self.record, pid=self.workload.pid, started_at=self.now()))
         return self.workload.pid
@@ -273,9 +291,9 @@ class ContainerWorld(SimulatedWorld):
     def _save(self, record: ContainerRecord) -> None:
         self.record = record
         if self.known:
-            self._kept.save(self.root.name, record)
+            self.kept.save(self.root.name, record)
         else:
-            self._kept.delete(self.root.name)
+            self.kept.delete(self.root.name)
 
     def use(self) -> None:
         if self.refusal:

@@ -166,12 +166,12 @@ class UpstreamConnection(Connection):
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
-        self._registered_again = False
-        self._process = False
+        self.registered_again = False
+        self.launched = False
 
-    def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        super().launch(given, built_in=built_in)
-        self._process = not built_in
+    def _start_process(self) -> None:
+        super()._start_process()
+        self.launched = True
 
     def register(self, name: str, index: str) -> None:
         """Register the plugin, or rename it if it is listed. A wrong name does not close the connection.
@@ -183,8 +183,8 @@ class UpstreamConnection(Connection):
             raise RegistrationError(f"invalid plugin name or index: {index!r}, {name!r}", code=UNKNOWN)
         if self.state != "active":
             super().register(name, index)
-        elif not self._registered_again:
-            self._registered_again = True
+        elif not self.registered_again:
+            self.registered_again = True
             self._take("register", "relabelled")
             self._rename(name, index)
         else:
@@ -196,7 +196,7 @@ class UpstreamConnection(Connection):
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
-        if self.listed and not self._process:
+        if self.listed and not self.launched:
             self._take("stop", "left")
         else:
             super().stop()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from fsm.machine import Outcome
 from fsm.machine.driver import Position
@@ -169,6 +169,9 @@ async def relay_merged(
     return merged
 
 
+Send: TypeAlias = Callable[[Request], Awaitable[MergedAnswers]]
+"""A function that sends a request to the subscribed plugins, and merges their answers. It stops at the first error."""
+
 RELAYS: Final = {
     **dict.fromkeys(("update-pod-sandbox", "post-update-pod-sandbox"), "relay-pod-update"),
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
@@ -289,9 +292,7 @@ class RelayedEntities:
         self.pods = EntityStates("nri-pod", release)
         self.containers = EntityStates("nri-container", release)
 
-    async def relay(
-        self, request: Request, send: Callable[[Request], Awaitable[MergedAnswers]]
-    ) -> MergedAnswers | None:
+    async def relay(self, request: Request, send: Send) -> MergedAnswers | None:
         """Let the event of *request* happen to its pod or container, and *send* the requests that follow from it.
 
         Return the answers to the last request, or ``None`` if nothing was sent. If the machine replies with an error,

@@ -119,7 +119,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _begin(self) -> None:
         self.connection = self._kind(self.plugin, self._terms)
-        self._launched = self._again = self._stopped = False
+        self._stopped = False
 
     def shows(self) -> str:
         return self.connection.state
@@ -127,13 +127,14 @@ class NriPluginSUT(ReferenceSUT[Connection]):
     def arrange(self, event: str, outcome: str) -> bool:
         self.plugin.script = outcome
         state = self.connection.state
-        if not issubclass(self._kind, UpstreamConnection):
+        if not isinstance(self.connection, UpstreamConnection):
             return any(way.name == outcome for way in driver(MACHINE).offered(event, state))
         if event == "relay" and self._stopped:
             return False
         possible = UPSTREAM_OUTCOMES.get((event, state))
         if possible and state == "active":
-            possible = possible[self._launched if event == "stop" else self._again :][:1]
+            second = self.connection.launched if event == "stop" else self.connection.registered_again
+            possible = possible[second:][:1]
         return possible is None or outcome in possible
 
     def _actions(self) -> Mapping[str, Action]:
@@ -152,6 +153,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _clear_faults(self) -> None:
         self.plugin.script = ""
+        self.clock.hurried = False
         self._done.set()
         self._done = threading.Event()
 
@@ -161,11 +163,10 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _launch(self) -> None:
         self._begin()
-        self._launched = self.plugin.script != "built-in"
-        if self._launched:
-            self.connection.launch()
-        else:
+        if self.plugin.script == "built-in":
             self.connection.launch((self.plugin.name, self.plugin.index), built_in=True)
+        else:
+            self.connection.launch()
 
     def _register(self) -> None:
         number, outcome = next(self._numbers), self.plugin.script
@@ -175,12 +176,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         elif outcome in {"bad-index", "left"}:
             index = WRONG_INDICES[number % len(WRONG_INDICES)]
         self.clock.hurried = True
-        active = self.shows() == "active"
-        try:
-            self.connection.register(name, index)
-        finally:
-            self.clock.hurried = False
-            self._again |= active
+        self.connection.register(name, index)
 
     def _miss_registration(self) -> None:
         self.plugin.script = "given-up"

@@ -53,17 +53,11 @@ class FakePlugin(Plugin):
     events: Collection[str] = ()
     answers: Mapping[str, Callable[[Request], Answer]] = field(default_factory=dict)
     wants: Callable[[], Sequence[Update]] = tuple
-    heard: list[tuple[str, str]] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
 
-    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        self.synchronised.append((tuple(pods), tuple(containers)))
+    def synchronize(self, _pods: Sequence[Pod], _containers: Sequence[Container]) -> Sequence[Update]:
         return self.wants()
 
     def handle(self, request: Request) -> Answer:
-        self.heard.append((self.index, request.event))
-        self.requests.append(request)
         return self.answers[request.event](request) if request.event in self.answers else Answer()
 
 
