@@ -104,12 +104,7 @@ def first_of(names: Collection[str], *wanted: str) -> str:
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise :class:`CallError` if the reply of *way* is an error. If any error is allowed, its code is *code*.
-
-    >>> raise_reply("create", driver("container-status").position().take("create", "failed"), "disk full")
-    Traceback (most recent call last):
-    fsm.runtimes.reference.driven.CallError: create: UNKNOWN: disk full
-    """
+    """Raise :class:`CallError` if the reply of *way* is an error. If any error is allowed, its code is *code*."""
     if not way.begins and way.reply and not way.replies("ok"):
         raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
 

@@ -105,11 +105,7 @@ class RuntimeHandler:
 
 
 def cri_userns(features: Features) -> str:
-    """Return the outcome for user namespaces. Pods can use them only with idmapped mounts.
-
-    >>> cri_userns(Features())
-    'no-linux'
-    """
+    """Return the outcome for user namespaces. Pods can use them only with idmapped mounts."""
     linux = features.linux
     if linux is None:
         return "no-linux"

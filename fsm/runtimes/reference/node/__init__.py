@@ -319,8 +319,7 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 def applicable(profile: str, machine: str) -> str:
     """Return the part of *profile* that applies to *machine*.
 
-    A profile consists of names that are joined by ``+``. A name applies if it is a profile of *machine* or a version of
-    one.
+    *profile* has names joined by ``+``. A name applies if it is a profile of *machine* or a version of one.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

@@ -25,8 +25,7 @@ CODE: Final = "FSM607"
 class Records(Generic[T]):
     """Files in the directory *root*, each with a record of the type *kind*.
 
-    A file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing is
-    kept.
+    A file is named after the id of its record, which may contain protobuf messages. Without *root*, nothing is kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

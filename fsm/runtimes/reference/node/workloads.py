@@ -88,11 +88,7 @@ class Command:
         return None
 
     def prepare(self) -> None:
-        """Check the mounts, and create the log.
-
-        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if the log cannot be created or a mounted path does
-        not exist.
-        """
+        """Create the log. Raise :class:`WorldError` if that fails or a mounted path does not exist."""
         for mount in self.config.mounts:
             if mount.host_path and not Path(mount.host_path).exists():
                 why = f"error mounting {mount.host_path!r}: no such file or directory"

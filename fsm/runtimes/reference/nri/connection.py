@@ -28,24 +28,22 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 class Plugin(Protocol):
     """Base class of plugins in this process. Each call of a plugin has a thread of its own, and they do not overlap.
 
+    ``index`` has two digits. Plugins are called in ascending order of their indices. ``name`` consists of letters,
+    digits, and the characters ``_ . + -``. ``events`` are the requests to which the plugin subscribes, as names or as a
+    bit mask. An empty collection or 0 means all requests.
+
     If a method raises an exception, the plugin answers with an error. A :class:`PluginLostError` means that the plugin
     has disconnected.
     """
 
     @property
-    def index(self) -> str:
-        """The index of the plugin, which has two digits. Plugins are called in ascending order of their indices."""
+    def index(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """The name of the plugin, which consists of letters, digits, and the characters ``_ . + -``."""
+    def name(self) -> str: ...
 
     @property
-    def events(self) -> Collection[str] | int:
-        """The requests to which the plugin subscribes, as names or as a bit mask.
-
-        An empty collection or 0 means all requests.
-        """
+    def events(self) -> Collection[str] | int: ...
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
         """Receive the existing objects, or the last part of them. Return the updates that the plugin requests."""
@@ -148,11 +146,7 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
 
 
 def finish(work: Coroutine[object, object, T]) -> T:
-    """Run the coroutine *work* without an event loop, and return its result.
-
-    The coroutine must not suspend. Calls of plugins in this process never do, because they block until they are
-    answered.
-    """
+    """Run *work* without an event loop, and return its result. Like calls of plugins here, it must not suspend."""
     try:
         work.send(None)
     except StopIteration as finished:

@@ -249,9 +249,7 @@ class Lifecycle(Driven):
 
 
 class EntityStates:
-    """The states of all entities that the machine *name* drives. Not thread-safe.
-
-    If *profile* is not empty, the machine behaves as under that profile.
+    """The states of all entities that the machine *name* drives under *profile*. Not thread-safe.
 
     >>> pods = EntityStates("nri-pod")
     >>> pods.take("p1", "run-pod-sandbox", "ok").to, pods.state("p1"), pods.state("p2")
@@ -312,9 +310,9 @@ class RelayedEntities:
 
 
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
-    """Return the name of the outcome that follows from the results of the relayed requests.
+    """Return the outcome that follows from the results of the relayed requests.
 
-    The last request decides. But the first that has lost a plugin does so instead, unless the last one has failed.
+    The last request decides, or the first that has lost a plugin, unless the last one has failed.
     """
     if not relayed:
         return ""

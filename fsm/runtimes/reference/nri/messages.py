@@ -49,10 +49,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A resource change that a plugin requests.
-
-    If ``ignore_failure`` is true, a failed change is not treated as an error.
-    """
+    """A resource change that a plugin requests. If ``ignore_failure`` is true, its failure is not an error."""
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -67,7 +64,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event for a plugin. For an update, ``resources`` are the requested resources.
+    """An event for a plugin. ``resources`` are those that an update requests.
 
     While a container is being created, ``adjusted`` has the adjustments that earlier plugins have made to it.
     """
@@ -98,8 +95,7 @@ def known(relayed: Collection[str]) -> frozenset[str]:
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
     """Return the events in *requested*, which is a collection of names or a bit mask.
 
-    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for an event that does not
-    exist.
+    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for any other event.
 
     >>> sorted(subscribed(0b1001, REQUESTS)), subscribed((), REQUESTS) == subscribed(0, REQUESTS) == frozenset(REQUESTS)
     (['CreateContainer', 'RunPodSandbox'], True)
@@ -120,11 +116,7 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
 
 
 class NRIError(ReplyError):
-    """An error in the NRI layer, a domain or a plugin.
-
-    >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
-    'FAILED_PRECONDITION'
-    """
+    """An error in the NRI layer, a domain or a plugin."""
 
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
@@ -213,12 +205,7 @@ class Domain:
 
 
 class Domains:
-    """The registered domains. Thread-safe.
-
-    >>> domains = Domains()
-    >>> domains.pods(), domains.containers()
-    ((), ())
-    """
+    """The registered domains. Thread-safe."""
 
     def __init__(self, domains: Iterable[Domain] = ()) -> None:
         self._lock = threading.Lock()

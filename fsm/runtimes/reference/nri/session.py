@@ -66,9 +66,7 @@ class Config:
 
 
 def default_config(release: str = "") -> Config:
-    """Return the default configuration of *release*. An empty *release* means the newest release.
-
-    Raise :class:`ValueError` if *release* is unknown.
+    """Return the default configuration of *release*. Raise :class:`ValueError` if *release* is unknown.
 
     >>> default_config().disable, default_config("containerd-1.7").disable
     (False, True)

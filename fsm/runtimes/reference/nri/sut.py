@@ -4,14 +4,12 @@ The outputs are the requests that the first of two plugins receives. The second 
 requests, except for those that the first plugin has answered with an error.
 """
 
-import socket
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle, zip_longest
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from fsm.language.library import load
@@ -208,7 +206,6 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def reset(self) -> None:
         super().reset()
         self._release = release(self._profile)
-        self._socket = str(self._new_folder() / "nri.sock")
         self._scope.callback(self._end)
         self._made: list[NRI] = []
         self._outcome = ""
@@ -276,12 +273,8 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._make(config)
 
     def _make(self, config: Config) -> None:
-        config = replace(
-            config,
-            socket_path=self._socket,
-            plugin_registration_timeout=TIMEOUT,
-            plugin_request_timeout=TIMEOUT + next(self._numbers),
-        )
+        request = TIMEOUT + next(self._numbers)
+        config = replace(config, plugin_registration_timeout=TIMEOUT, plugin_request_timeout=request)
         before = self._first_interface.config
         lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
@@ -299,26 +292,18 @@ class NriApiSUT(ReferenceSUT[NRI]):
         name = "k8s.io" if self._outcome == "duplicate" else f"domain-{next(self._numbers)}"
         self._domains.register(Domain(name=name))
 
-    def _listen(self, path: str) -> Callable[[], None]:
-        listener = socket.socket(socket.AF_UNIX)
-        try:
-            listener.bind(path + "/no/such/place" if self._outcome == "no-socket" else path)
-        except OSError:
-            listener.close()
-            self._bound = False
-            raise
-        listener.listen()
-        return listener.close
+    def _listen(self, path: str) -> Callable[[], object]:
+        if self._outcome == "no-socket":
+            raise OSError(f"no {path}")
+        return bool
 
     def _start(self) -> None:
         nri = self._first_interface
-        self._bound = True
         self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
-        Path(self._socket).unlink(missing_ok=True)
         try:
             nri.start()
         except NRIError:
-            if not self._bound:
+            if self._outcome == "no-socket":
                 self._outputs[:] = ["left-running" if nri.plugins else "dismissed"]
             raise
 
