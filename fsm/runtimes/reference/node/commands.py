@@ -112,12 +112,11 @@ def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
 
 
 def _program(path: str) -> str:
-    name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
-    if "/" not in path and name not in KNOWN:
-        raise WorldError(f'exec: "{path}": executable file not found in $PATH')
-    if "/" in path and (folder not in FOLDERS or name not in KNOWN):
-        raise WorldError(f'exec: "{path}": stat {path}: no such file or directory')
-    return name
+    file = PurePosixPath(path)
+    if file.name not in KNOWN or ("/" in path and file.parent not in FOLDERS):
+        why = f"stat {path}: no such file or directory" if "/" in path else "executable file not found in $PATH"
+        raise WorldError(f'exec: "{path}": {why}')
+    return file.name
 
 
 def _simple_command(name: str, words: Sequence[str], inside: Command) -> Script:

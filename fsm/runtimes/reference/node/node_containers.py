@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from signal import SIGKILL, SIGTERM
@@ -52,7 +53,7 @@ class NodeContainer(Container):
     def id(self) -> str:
         return self.root.name
 
-    @property
+    @cached_property
     def pod(self) -> messages.Pod:
         request = self.world.record.request
         return plugin_pod(request.pod_sandbox_id, request.sandbox_config)
@@ -245,16 +246,16 @@ class NodeContainers(Containers):
         container = self.find(given, "start")
         with self._with_containerd_errors(container, "start", given):
             in_progress = container.begin("start")
-        world, relayed = container.world, False
+        world = container.world
         if not self.ready(container.pod.id):
             world.refusal = f'sandbox container "{container.pod.id}" is not running'
         async with self.relays.blocking():
-            if not world.refusal:
-                relayed = True
-                try:
+            relayed = not world.refusal
+            try:
+                if relayed:
                     await self.relays.ask("start-container", container.pod, container.for_plugins())
-                except WorldError as error:
-                    world.refusal = f"NRI container start failed: {error}"
+            except WorldError as error:
+                world.refusal = f"NRI container start failed: {error}"
             try:
                 while in_progress:
                     in_progress = container.end("start")

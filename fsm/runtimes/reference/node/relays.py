@@ -23,7 +23,7 @@ class Relays(RelayedEntities):
         super().__init__(release)
         self._send = send
         self._one_by_one = asyncio.Lock()
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._blocks = 0
         self._joining = False
         self._exits = Tasks()
@@ -31,26 +31,26 @@ class Relays(RelayedEntities):
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
         """Keep plugins from joining within the context. If a plugin is already joining, wait for it first."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: not self._joining)
-            self._blocks += 1
+        while self._joining:
+            await self._changed.wait()
+        self._blocks += 1
         try:
             yield
         finally:
             self._blocks -= 1
-            self._exits.start(self._wake())
+            self._wake()
 
     @asynccontextmanager
     async def joining(self) -> AsyncIterator[None]:
         """Wait until a plugin may join. Calls that block joining cannot begin within the context."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: not self._blocks and not self._joining)
-            self._joining = True
+        while self._blocks or self._joining:
+            await self._changed.wait()
+        self._joining = True
         try:
             yield
         finally:
             self._joining = False
-            await self._wake()
+            self._wake()
 
     async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
         """Relay *event* to plugins, and return the changes that they request.
@@ -82,6 +82,6 @@ class Relays(RelayedEntities):
     async def close(self) -> None:
         await self._exits.cancel()
 
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

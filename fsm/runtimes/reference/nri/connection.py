@@ -129,7 +129,8 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
             try:
                 future.set_result(function())
             except BaseException as error:  # noqa: BLE001  (the caller raises it)
-                future.set_exception(error)
+                lost = PluginLostError(f"ended its thread: {error!r}")
+                future.set_exception(error if isinstance(error, Exception) else lost)
             with changed:
                 changed.notify_all()
 
@@ -139,9 +140,6 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
             threading.Thread(target=run, name=f"plugin {self.name}", daemon=True).start()
             if not clock.wait(changed, future.done, until=until):
                 raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
-        error = future.exception()
-        if error is not None and not isinstance(error, Exception):
-            raise PluginLostError(f"ended its thread: {error!r}") from error
         return future.result()
 
 

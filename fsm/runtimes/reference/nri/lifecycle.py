@@ -133,8 +133,7 @@ class Plugins(Generic[R, A, S]):
 
     def close(self) -> None:
         for plugin in self.joined:
-            plugin.stop()
-        self.joined = ()
+            self.leave(plugin)
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
         """Relay a request to each plugin that subscribed to *event*, and return whether a plugin was lost and removed.

@@ -125,8 +125,6 @@ class NRIError(ReplyError):
 
 
 class NRIStoppedError(NRIError):
-    """The interface was stopped, and no longer accepts calls."""
-
     code = "UNAVAILABLE"
 
 
@@ -137,8 +135,6 @@ class ReentrantError(NRIError):
 
 
 class BlockedError(NRIError):
-    """A plugin cannot be synchronised, because synchronisation was blocked until the registration timeout."""
-
     code = "DEADLINE_EXCEEDED"
 
 
@@ -155,14 +151,10 @@ class PluginLostError(Exception):
 
 
 class PluginLateError(PluginLostError):
-    """A plugin did not answer in time."""
-
     code = "DEADLINE_EXCEEDED"
 
 
 class ConflictError(NRIError):
-    """Two plugins claim the same field of a container."""
-
     code = "ALREADY_EXISTS"
 
 

@@ -127,8 +127,7 @@ class _NriSUT(ReferenceSUT[NRI]):
                     self._plugins[index] = self._join(index)
 
     def outputs(self) -> Sequence[str]:
-        requests = list(self._sent)
-        self._sent.clear()
+        requests, self._sent = self._sent, []
         self.sent = {index: tuple(one.event for one in requests if one.to == index) for index in (FIRST, SECOND)}
         connected = True
         for request, following in zip_longest(requests, requests[1:]):
