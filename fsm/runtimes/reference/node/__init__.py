@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.runtimes.names import CREATED, READY, RUNNING
@@ -37,8 +37,6 @@ from fsm.runtimes.reference.pods.sandbox_controller import MACHINE as CONTROLLER
 from fsm.runtimes.reference.pods.sandbox_controller import Controller, UpstreamController
 from fsm.runtimes.reference.pods.surroundings import Leases, Metadata, PodObserver, PodStatus
 from fsm.runtimes.sockets import cri_pb2 as cri
-
-T = TypeVar("T")
 
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
@@ -271,10 +269,10 @@ class ServedNode(PodObserver):
             self._kept_pods.delete(_pod)
 
     def pods_for_plugins(self) -> Sequence[messages.Pod]:
-        return [self._plugin_pod(pod) for pod in [*self.pods()]]
+        return [self._plugin_pod(pod) for pod in self.pods()]
 
     def containers_for_plugins(self) -> Sequence[messages.Container]:
-        containers = [*self.containers.store.values()]
+        containers = self.containers.store.values()
         return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
     def _plugin_pod(self, pod: str) -> messages.Pod:
@@ -301,9 +299,9 @@ class ServedNode(PodObserver):
         while self._unsent:
             await self.events.send(self._unsent.popleft())
 
-    async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+    async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, object]]) -> None:
         with self._calling(event, given) as pod:
-            return await self.containers.tasks.shielded(call(pod))
+            await self.containers.tasks.shielded(call(pod))
 
     @contextmanager
     def _calling(self, event: str, given: str) -> Iterator[str]:

@@ -91,15 +91,12 @@ class ScriptedPlugin(Plugin):
 
     def _play(self, *output: str) -> None:
         self._outputs += output
-        match self.script:
-            case "error":
-                raise NRIError("no", code="INTERNAL")
-            case "lost":
-                raise PluginLostError("hung up")
-            case "timeout" | "given-up":
-                self._late()
-            case _:
-                pass
+        if self.script == "error":
+            raise NRIError("no", code="INTERNAL")
+        if self.script == "lost":
+            raise PluginLostError("hung up")
+        if self.script in {"timeout", "given-up"}:
+            self._late()
 
 
 class NriPluginSUT(ReferenceSUT[Connection]):

@@ -63,7 +63,6 @@ class _SentRequest(NamedTuple):
     to: str
     event: str
     answer: str
-    alone: bool  # true if no other plugin was connected
 
 
 def release(profile: str) -> str:
@@ -91,16 +90,16 @@ class _NriSUT(ReferenceSUT[NRI]):
 
     def reset(self) -> None:
         super().reset()
-        self._joining = threading.Lock()
+        self._listing = threading.Lock()
         self._sent: list[_SentRequest] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
-        self._alone = threading.Event()
         self._domain = Domain()
         self.nri = self._kind(Config(release=release(self._profile)), Domains([self._domain]))
         self._scope.callback(self._end)
         self.nri.start()
-        self._plugins = {index: self._join(index) for index in (FIRST, SECOND)}
+        self._join(FIRST)
+        self._join(SECOND)
 
     def _end(self) -> None:
         self.nri.wait_for_exits()
@@ -121,10 +120,8 @@ class _NriSUT(ReferenceSUT[NRI]):
 
     def _clear_faults(self) -> None:
         self._script.clear()
-        with self._joining:
-            for index, plugin in self._plugins.items():
-                if f"{index}-{plugin.name}" not in self.nri.plugins:
-                    self._plugins[index] = self._join(index)
+        if f"{FIRST}-fake" not in self.nri.plugins:
+            self._join(FIRST)
 
     def outputs(self) -> Sequence[str]:
         requests, self._sent = self._sent, []
@@ -133,21 +130,19 @@ class _NriSUT(ReferenceSUT[NRI]):
         for request, following in zip_longest(requests, requests[1:]):
             followed = following is not None and (following.to, following.event) == (SECOND, request.event)
             expected = request.answer != "error" if request.to == FIRST else followed and not connected
-            if followed != expected and not request.alone:
+            if followed != expected:
                 order = ", ".join(f"{one.event} to {one.to}" for one in requests)
                 rule = f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error"
                 raise BrokenError(f"{rule}; sent were {order}")
             connected &= request.answer != "lost"
         return self.sent[FIRST]
 
-    def _join(self, index: str) -> FakePlugin:
-        plugin = FakePlugin(index=index, answers=dict.fromkeys(REQUESTS, partial(self._answer, index)))
-        self.nri.register(plugin)
-        return plugin
+    def _join(self, index: str) -> None:
+        self.nri.register(FakePlugin(index=index, answers=dict.fromkeys(REQUESTS, partial(self._answer, index))))
 
     def _answer(self, index: str, request: Request) -> Answer:
         answer = self._script.get(request.event, "") if index == FIRST else ""
-        self._sent.append(_SentRequest(index, request.event, answer, self._alone.is_set()))
+        self._sent.append(_SentRequest(index, request.event, answer))
         if answer == "error":
             raise NRIError("as arranged", code="INTERNAL")
         if answer == "lost":
@@ -172,15 +167,14 @@ class NriContainerSUT(_NriSUT):
         if event not in LISTED_AS:
             super()._happen(event)
             return
-        with self._joining:
-            self._alone.set()
-            self.nri.disconnect(self._plugins[SECOND])
+        plugin = FakePlugin(index="30")
+        with self._listing:
             self._domain.containers = (replace(CONTAINER, state=LISTED_AS[event]),)
             try:
-                self._plugins[SECOND] = self._join(SECOND)
+                self.nri.register(plugin)
             finally:
+                self.nri.disconnect(plugin)
                 self._domain.containers = ()
-                self._alone.clear()
 
 
 TIMEOUT: Final = 10.0  # time limit in seconds for answers of the plugins, which answer immediately
