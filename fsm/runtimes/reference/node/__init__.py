@@ -30,7 +30,7 @@ from fsm.runtimes.reference.node.relays import Relays
 from fsm.runtimes.reference.node.workload_processes import ChildProcess, resume_process, simulated
 from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
 from fsm.runtimes.reference.nri import messages
-from fsm.runtimes.reference.nri.lifecycle import Send
+from fsm.runtimes.reference.nri.lifecycle import SendRequest
 from fsm.runtimes.reference.pods import MACHINE as PODS
 from fsm.runtimes.reference.pods import Pods
 from fsm.runtimes.reference.pods.sandbox_controller import MACHINE as CONTROLLER
@@ -91,7 +91,7 @@ class ServedNode(PodObserver):
         processes: bool = False,
         kept: bool = False,
         deviates: Callable[[], bool] = bool,
-        send: Send | None = None,
+        send: SendRequest | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.profile = profile

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import RelayedEntities, Send
+from fsm.runtimes.reference.nri.lifecycle import RelayedEntities, SendRequest
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
 
 
@@ -19,7 +19,7 @@ class Relays(RelayedEntities):
     If *send* is ``None``, there are no plugins.
     """
 
-    def __init__(self, send: Send | None, release: str) -> None:
+    def __init__(self, send: SendRequest | None, release: str) -> None:
         super().__init__(release)
         self._send = send
         self._one_by_one = asyncio.Lock()

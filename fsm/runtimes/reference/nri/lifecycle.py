@@ -168,7 +168,7 @@ async def relay_merged(
     return merged
 
 
-Send: TypeAlias = Callable[[Request], Awaitable[MergedAnswers]]
+SendRequest: TypeAlias = Callable[[Request], Awaitable[MergedAnswers]]
 """A function that sends a request to the subscribed plugins, and merges their answers. It stops at the first error."""
 
 RELAYS: Final = {
@@ -289,7 +289,7 @@ class RelayedEntities:
         self.pods = EntityStates("nri-pod", release)
         self.containers = EntityStates("nri-container", release)
 
-    async def relay(self, request: Request, send: Send) -> MergedAnswers | None:
+    async def relay(self, request: Request, send: SendRequest) -> MergedAnswers | None:
         """Let the event of *request* happen to its pod or container, and *send* the requests that follow from it.
 
         Return the answers to the last request, or ``None`` if nothing was sent. If the machine replies with an error,

@@ -244,7 +244,7 @@ class _Process(threading.Thread):
 
 
 class _Gate(Clock):
-    """A clock with which a :class:`_Process` waits for the order to go on, or to end whatever it waits for."""
+    """A clock with which a :class:`_Process` waits for the order to continue, or to end whatever it waits for."""
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
         del until  # no call gives up

@@ -9,10 +9,12 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Generic, TypeVar
 
+from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import REGISTRATION, REQUEST, REQUESTS
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.driven import UNKNOWN, Driven, driver
@@ -114,8 +116,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
     """
 
     def __init__(self, terms: Terms) -> None:
-        self._driver: Final = driver(MACHINE, terms.config.release)
-        self.position = self._driver.position()
+        super().__init__(driver(MACHINE, terms.config.release).position())
         self._terms: Final = terms
         self._deadline = 0.0
         self._synchronising = False
@@ -292,7 +293,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return made
 
     def hang_up(self) -> None:
-        if self._driver.offered("hang-up", self.state):
+        with suppress(CannotHappenError):
             self._take("hang-up")
 
     def stop(self) -> None:

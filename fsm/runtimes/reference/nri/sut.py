@@ -198,7 +198,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         super().reset()
         self._release = release(self._profile)
         self._scope.callback(self._end)
-        self._made: list[NRI] = []
+        self._nri: NRI | None = None
         self._outcome = ""
         self._blocks: list[PluginSyncBlock] = []
         self._numbers = count(1)
@@ -210,13 +210,12 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def _end(self) -> None:
         for block in self._blocks:
             block.unblock()
-        for nri in self._made:
-            nri.wait_for_exits()
-            with suppress(Exception):  # a planted bug may raise an error, but was already found
-                nri.stop()
+        self._interface.wait_for_exits()
+        with suppress(Exception):  # a planted bug may raise an error, but was already found
+            self._interface.stop()
 
     def shows(self) -> str:
-        return self._made[0].state if self._made else "none"
+        return self._nri.state if self._nri else "none"
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
@@ -228,7 +227,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return {
             "new": self._new,
             "new-default": lambda: self._make(default_config(self._release)),
-            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._first_interface.is_enabled()),
+            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._interface.is_enabled()),
             "configure-timeouts": self._configure_timeouts,
             "register-domain": self._register_domain,
             "start": self._start,
@@ -240,7 +239,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             "block": self._block,
             "unblock": self._unblock,
             "join": self._join,
-            "leave": lambda: self._first_interface.disconnect(FakePlugin(index="30")),
+            "leave": lambda: self._interface.disconnect(FakePlugin(index="30")),
             "update-containers": self._update_containers,
         }
 
@@ -250,8 +249,9 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._domain.stubborn = ()
 
     @property
-    def _first_interface(self) -> NRI:
-        return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
+    def _interface(self) -> NRI:
+        """The first interface that was made. As long as there is none, everything behaves as if it was disabled."""
+        return self._nri or NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:
         request = -1 if self._outcome == "failed" else TIMEOUT
@@ -265,16 +265,15 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def _make(self, config: Config) -> None:
         request = TIMEOUT + next(self._numbers)
         config = replace(config, plugin_registration_timeout=TIMEOUT, plugin_request_timeout=request)
-        before = self._first_interface.config
+        before = self._interface.config
         lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
-        self._made.append(nri)
-        first = self._first_interface
+        self._nri = first = self._nri or nri
         changed = nri.is_enabled() and nri.config == config if nri is first else first.config != before
         self._outputs += ["timeouts"] * changed
 
     def _configure_timeouts(self) -> None:
-        nri, request = self._first_interface, TIMEOUT + next(self._numbers)
+        nri, request = self._interface, TIMEOUT + next(self._numbers)
         nri.configure_timeouts(registration=TIMEOUT, request=request)
         self._outputs += ["timeouts"] * (nri.config.request_timeout == request)
 
@@ -288,7 +287,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return bool
 
     def _start(self) -> None:
-        nri = self._first_interface
+        nri = self._interface
         self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
         try:
             nri.start()
@@ -302,13 +301,13 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return ()
 
     def _stop(self) -> None:
-        nri, before = self._first_interface, self._first_interface.plugins
+        nri, before = self._interface, self._interface.plugins
         nri.stop()
         if before and not nri.plugins:
             self._outputs.append("dismissed")
 
     def _relay(self, event: str) -> None:
-        nri, container = self._first_interface, Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
+        nri, container = self._interface, Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
         if event in {"stop-container", "notify-exit"} and self._outcome in {"ok", "error", "relayed"}:
             happen(nri, "start-container", container)
         self._plugin.answers = dict.fromkeys(REQUESTS, self._answer)
@@ -321,7 +320,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return Answer()
 
     def _block(self) -> None:
-        self._blocks.append(self._first_interface.block_plugin_sync())
+        self._blocks.append(self._interface.block_plugin_sync())
 
     def _unblock(self) -> None:
         if self._outcome == "another" and len(self._blocks) == 1:
@@ -334,16 +333,16 @@ class NriApiSUT(ReferenceSUT[NRI]):
         index = "none" if self._outcome == "failed" else "20"
         plugin = FakePlugin(index=index, name=f"comes-{next(self._numbers)}", wants=self._synchronise)
         try:
-            self._first_interface.register(plugin)
+            self._interface.register(plugin)
         finally:
             with suppress(NRIError):
-                self._first_interface.disconnect(plugin)
+                self._interface.disconnect(plugin)
 
     def _update_containers(self) -> None:
         self._domain.stubborn = (OTHER,) if self._outcome == "failed" else ()
         self._domain.done.clear()
         container_id = "no such" if self._outcome == "nothing-known" else OTHER
         try:
-            self._first_interface.update_containers([Update(container_id=container_id)])
+            self._interface.update_containers([Update(container_id=container_id)])
         finally:
             self._outputs += ["updated"] * len(self._domain.done)
