@@ -148,7 +148,6 @@ class Introspection(Driven):
         self._driver = driver("runtime-handlers", self.profile)
         self.position = self._driver.position()
         self._why = ""
-        self._options: Options | None = None
         self._stages: Mapping[str, Callable[[], str]] = {
             "runtime-type": self._type,
             "request": self._request,
@@ -169,9 +168,6 @@ class Introspection(Driven):
     def stage(self, event: str) -> str:
         before = self.state
         way = self.position.take(event, self._stages[event]())
-        if way.to == "requested":
-            path = self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type
-            self.request = path, self._options if "Options" in way.emits else None
         for output in way.emits:
             if output == "failed":
                 self.failures.append(f"{self.name}: {self._why}")
@@ -192,13 +188,13 @@ class Introspection(Driven):
         return self._choose("runtime-type", "type-refused", "other")
 
     def _request(self) -> str:
-        given = self.runtime.options
+        path, given = self.runtime.path or self.runtime.type, self.runtime.options
         if given is None:
-            self._why = "it has no options"
+            self.request, self._why = (path, None), "it has no options"
             return self._choose("request", "no-options-panics", "by-path" if self.runtime.path else "by-type")
         kind = RuncOptions if self.runtime.type == RUNC else Options
         try:
-            self._options = kind.model_validate(dict(given))
+            self.request = path, kind.model_validate(dict(given))
         except ValidationError as error:
             self._why = str(error)
             return "bad-options"

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,7 @@ from fsm.runtimes.reference.node.error_words import full_id, use_containerd_erro
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers, plugin_pod
 from fsm.runtimes.reference.node.records import Images, Records
 from fsm.runtimes.reference.node.relays import Relays
-from fsm.runtimes.reference.node.workload_processes import ChildProcess, resume_process, simulated
+from fsm.runtimes.reference.node.workload_processes import ChildProcess, simulated
 from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
 from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.nri.lifecycle import SendRequest
@@ -59,12 +59,13 @@ class NodeEvent:
     containers: tuple[tuple[NodeContainer, Status], ...]
 
 
+@dataclass(eq=False)
 class ServedNode(PodObserver):
-    """A node that keeps its state in the directory *folder*. It belongs to one event loop.
+    """A node that keeps its state in the directory ``folder``. It belongs to one event loop.
 
-    Containers are simulated unless *processes* is true. If *profile* allows a call to be refused, *deviates* is called
-    to decide. If *kept* is true, pods and containers stay in *folder* until another node restores them. Simulated
-    containers count as running in the meantime, whereas real processes end with their node.
+    Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates`` is
+    called to decide. If ``kept`` is true, pods and containers stay in ``folder`` until another node restores them.
+    Simulated containers count as running in the meantime, whereas real processes end with their node.
 
     >>> import asyncio, tempfile
     >>> async def example(folder: str) -> None:
@@ -83,59 +84,51 @@ class ServedNode(PodObserver):
     {} {}
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        profile: str = "",
-        processes: bool = False,
-        kept: bool = False,
-        deviates: Callable[[], bool] = bool,
-        send: SendRequest | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self.profile = profile
-        self.processes = processes
-        self.clock = clock or Clock()
-        records = folder / "records" if kept else None
-        self.kept = kept
-        self._deviates = deviates
+    folder: Path
+    _: KW_ONLY
+    profile: str = ""
+    processes: bool = False
+    kept: bool = False
+    deviates: Callable[[], bool] = bool
+    send: SendRequest | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = Clock()
+        records = self.folder / "records" if self.kept else None
         self.images = Images(records and records / "images")
         self._kept_pods = Records(records and records / "pods", cri.RunPodSandboxRequest)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
         self.plans: dict[str, cri.RunPodSandboxRequest] = {}
-        self.relays = Relays(send, applicable(profile, "nri-container"))
+        self.relays = Relays(self.send, applicable(self.profile, "nri-container"))
         self._running: dict[str, cri.RunPodSandboxRequest] = {}
         self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
-            root=folder / "containers",
-            launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
-            resume=None if processes else lambda record: resume_process(record, self.clock),
+            root=self.folder / "containers",
+            launch=ChildProcess if self.processes else simulated(count(FIRST_PID).__next__, self.clock),
+            resumes=not self.processes,
             kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
             notice=lambda container, what: self._notice(container.id, container.pod.id, what),
             relays=self.relays,
-            profile=applicable(profile, CONTAINERS),
-            deviates=deviates,
+            profile=applicable(self.profile, CONTAINERS),
+            deviates=self.deviates,
         )
-        pause = Processes if processes else SimulatedPause
-        controller = UpstreamController if applicable(profile, CONTROLLER) else Controller
-        self._folder = folder
-        self._controller = controller(
-            lambda pod: pause(folder / "pauses" / pod), self.clock, on_exit=self._report_pod_exit
-        )
+        pause = Processes if self.processes else SimulatedPause
+        controller = UpstreamController if applicable(self.profile, CONTROLLER) else Controller
+        pauses = self.folder / "pauses"
+        self._controller = controller(lambda pod: pause(pauses / pod), self.clock, on_exit=self._report_pod_exit)
         self._pods = Pods(
-            folder / "pods",
+            self.folder / "pods",
             self._controller,
-            Leases(folder / "network", NETWORK),
+            Leases(self.folder / "network", NETWORK),
             self.containers,
             self.clock,
-            profile=applicable(profile, PODS),
+            profile=applicable(self.profile, PODS),
             observer=self,
         )
 
     async def __aenter__(self) -> Self:
-        (self._folder / "pauses").mkdir(parents=True, exist_ok=True)
+        (self.folder / "pauses").mkdir(parents=True, exist_ok=True)
         await self._controller.__aenter__()
         self.containers.tasks.start(self.events.run())
         if self.kept:
@@ -191,7 +184,7 @@ class ServedNode(PodObserver):
             raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
         self._running[name] = plan
         try:
-            with use_containerd_errors("pod", self._pods.find(""), "run", "", deviates=self._deviates()):
+            with use_containerd_errors("pod", self._pods.find(""), "run", "", deviates=self.deviates()):
                 return await self.containers.tasks.shielded(run())
         finally:
             del self._running[name]
@@ -306,7 +299,7 @@ class ServedNode(PodObserver):
     @contextmanager
     def _calling(self, event: str, given: str) -> Iterator[str]:
         pod = self.find_pod(given, event)
-        with use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self._deviates()):
+        with use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self.deviates()):
             yield pod
 
 

@@ -99,13 +99,14 @@ class NodeContainers(Containers):
     is ready. ``notice`` is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
     ``deleted``. If ``profile`` allows a call to be refused, ``deviates`` is called to decide.
 
-    After a restart, the containers are recovered from ``kept``, and ``resume`` returns the workloads of those that are
-    still running. The containers in ``making`` are not in the ``store`` yet. ``names`` has the ids by reserved name.
+    After a restart, the containers are recovered from ``kept``. If ``resumes`` is true, ``launch`` then continues those
+    that are still running. The containers in ``making`` are not in the ``store`` yet. ``names`` maps reserved names to
+    ids.
     """
 
     root: Path
-    launch: Callable[[Command], Workload]
-    resume: Callable[[ContainerRecord], Workload] | None
+    launch: Callable[[ContainerRecord], Workload]
+    resumes: bool
     kept: Records[ContainerRecord]
     ready: Callable[[str], bool]
     notice: Callable[[NodeContainer, str], Awaitable[None]]
@@ -338,8 +339,8 @@ class NodeContainers(Containers):
             record = kept.get(identity, NOBODY)
             world = self._world(identity, record)
             world.known = identity in kept
-            if record.pid and self.resume:
-                world.resume(self.resume(record))
+            if record.pid and self.resumes:
+                world.resume()
             container = NodeContainer.recovered(world.root, world, self.profile)
             if container.shows == ABSENT:
                 self.kept.delete(identity)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -20,6 +21,8 @@ from fsm.runtimes.reference.container import durable_files
 T = TypeVar("T")
 
 CODE: Final = "FSM607"
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=partial(MessageToDict, preserving_proto_field_name=True))
 
 
 class Records(Generic[T]):
@@ -46,7 +49,7 @@ class Records(Generic[T]):
 
     def save(self, identity: str, record: T) -> None:
         if self._root:
-            durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_message_dict))
+            durable_files.write(self._root / f"{identity}.json", _ENCODER.encode(record))
 
     def delete(self, identity: str) -> None:
         if self._root:
@@ -62,11 +65,6 @@ class Records(Generic[T]):
         except (OSError, ValueError) as error:
             remedy = "remove the file; the pod, container or images that it describes are then lost"
             raise refused(str(path), CODE, f"the file cannot be read: {error}", remedy) from error
-
-
-def _message_dict(message: object) -> dict[str, object]:
-    assert isinstance(message, Message)  # noqa: S101  (msgspec itself encodes all other types in records)
-    return MessageToDict(message, preserving_proto_field_name=True)
 
 
 def _message(kind: type[Message], plain: dict[str, object]) -> Message:

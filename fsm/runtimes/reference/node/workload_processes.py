@@ -29,12 +29,13 @@ FLUSH: Final = 2.0
 
 
 class ChildProcess(Workload):
-    """A process that runs *command* under a reaper, so that no descendant outlives fsm.
+    """The process of a container, which runs under a reaper, so that no descendant outlives fsm.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, record: ContainerRecord) -> None:
+        command = Command.requested(record.request)
         arguments = _host_command(command)
         command.prepare()
         source = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
@@ -258,8 +259,11 @@ class SimulatedProcess(Workload):
             self._timer.cancel()
 
 
-def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
-    def launch(command: Command) -> SimulatedProcess:
+def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[ContainerRecord], SimulatedProcess]:
+    def launch(record: ContainerRecord) -> SimulatedProcess:
+        command = Command.requested(record.request)
+        if record.pid:
+            return SimulatedProcess(command, record.pid, clock, record.started_at)
         try:
             command.prepare()
             return SimulatedProcess(command, pids(), clock)
@@ -267,10 +271,6 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
             raise WorldError(f"failed to create containerd task: {error}") from error
 
     return launch
-
-
-def resume_process(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
-    return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
 
 
 async def _first_line(path: str) -> bytes:

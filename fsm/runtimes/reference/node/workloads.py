@@ -241,12 +241,12 @@ class Executed:
 class ContainerWorld(SimulatedWorld):
     """The environment of a container on a node.
 
-    ``launch`` starts the workload. ``record`` is saved in ``kept`` while containerd has a record of the container. If
-    ``refusal`` is not empty, the next operations fail for that reason.
+    ``launch`` starts the workload, or continues the process of ``record``. That record is saved in ``kept`` while
+    containerd has a record of the container. If ``refusal`` is not empty, the next operations fail for that reason.
     """
 
     record: ContainerRecord
-    launch: Callable[[Command], Workload]
+    launch: Callable[[ContainerRecord], Workload]
     kept: Records[ContainerRecord]
     workload: Workload | None = None
     refusal: str = ""
@@ -264,14 +264,14 @@ class ContainerWorld(SimulatedWorld):
 
     def run(self) -> int:
         self.use()
-        self.workload = self.launch(Command.requested(self.record.request))
+        self.workload = self.launch(self.record)
         self.process = Task(self.workload.pid)
         self._save(replace(self.record, pid=self.workload.pid, started_at=self.now()))
         return self.workload.pid
 
-    def resume(self, workload: Workload) -> None:
-        self.workload = workload
-        self.process = Task(workload.pid, exit=workload.exit)
+    def resume(self) -> None:
+        self.workload = self.launch(self.record)
+        self.process = Task(self.workload.pid, exit=self.workload.exit)
 
     def kill(self) -> Exit:
         if self.process is None or self.workload is None:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from fsm.runtimes.reference.driven import UNKNOWN
@@ -156,10 +155,9 @@ def finish(work: Coroutine[object, object, T]) -> T:
 class UpstreamConnection(Connection):
     """NRI's own connection, which accepts a second registration and sometimes is not closed."""
 
-    def __init__(self, plugin: Plugin, terms: Terms) -> None:
-        super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
-        self.registered_again = False
-        self.launched = False
+    profile = "upstream"
+    registered_again = False
+    launched = False
 
     def _start_process(self) -> None:
         super()._start_process()

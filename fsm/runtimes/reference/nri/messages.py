@@ -109,8 +109,7 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
         if requested & ~valid:
             raise ValueError(f"plugin events {requested & ~valid:#x}: the mask of all events is {valid:#x}")
         requested = [event for bit, event in enumerate(REQUESTS) if requested >> bit & 1]
-    unknown = sorted(set(requested) - set(existing))
-    if unknown:
+    if unknown := sorted(set(requested) - set(existing)):
         raise ValueError(f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(existing))}")
     return frozenset(requested or existing)
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import REGISTRATION, REQUEST, REQUESTS
@@ -115,8 +115,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
     and any other exception if it answers with an error.
     """
 
+    profile: ClassVar[str] = ""
+
     def __init__(self, terms: Terms) -> None:
-        super().__init__(driver(MACHINE, terms.config.release).position())
+        super().__init__(driver(MACHINE, self.profile or terms.config.release).position())
         self._terms: Final = terms
         self._deadline = 0.0
         self._synchronising = False
