@@ -150,7 +150,6 @@ class ServedNode(PodObserver):
                 await self._pods.stop(pod)
         await self._pods.close()
         await self._controller.close()
-        await self.relays.close()
 
     def _restore_relays(self) -> None:
         """Restore the states of the relays, so that plugins are notified when restored pods and containers end.

@@ -310,7 +310,8 @@ class NodeContainers(Containers):
         ended = await workload.ended()
         with suppress(OSError):
             container.world.drop()
-        self.relays.exited(container.pod, container.for_plugins())
+        # The exit is relayed in a separate task. Other calls may be relayed before or after it.
+        self.tasks.start(self.relays.notify("notify-exit", container.pod, container.for_plugins()))
         with suppress(CannotHappenError):
             container.exited(ended)
         await self.notice(container, "stopped")

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.nri.lifecycle import RelayedEntities, SendRequest
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
@@ -26,7 +25,6 @@ class Relays(RelayedEntities):
         self._changed = asyncio.Event()
         self._blocks = 0
         self._joining = False
-        self._exits = Tasks()
 
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
@@ -74,13 +72,6 @@ class Relays(RelayedEntities):
     async def notify(self, event: str, pod: Pod, container: Container | None = None) -> None:
         with suppress(WorldError):
             await self.ask(event, pod, container)
-
-    def exited(self, pod: Pod, container: Container) -> None:
-        """Relay the exit of *container* in a separate task. Other calls may be relayed before or after it."""
-        self._exits.start(self.notify("notify-exit", pod, container))
-
-    async def close(self) -> None:
-        await self._exits.cancel()
 
     def _wake(self) -> None:
         self._changed.set()
