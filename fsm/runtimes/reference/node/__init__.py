@@ -6,7 +6,6 @@ messages. Containers run either simulated ``commands`` or processes of this mach
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
@@ -30,6 +29,7 @@ from fsm.runtimes.reference.node.relays import Relays
 from fsm.runtimes.reference.node.workload_processes import ChildProcess, simulated
 from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
 from fsm.runtimes.reference.nri import messages
+from fsm.runtimes.reference.nri.connection import finish
 from fsm.runtimes.reference.nri.lifecycle import SendRequest
 from fsm.runtimes.reference.pods import MACHINE as PODS
 from fsm.runtimes.reference.pods import Pods
@@ -101,7 +101,6 @@ class ServedNode(PodObserver):
         self.plans: dict[str, cri.RunPodSandboxRequest] = {}
         self.relays = Relays(self.send, applicable(self.profile, "nri-container"))
         self._running: dict[str, cri.RunPodSandboxRequest] = {}
-        self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
             root=self.folder / "containers",
             launch=ChildProcess if self.processes else simulated(count(FIRST_PID).__next__, self.clock),
@@ -172,8 +171,8 @@ class ServedNode(PodObserver):
         async def run() -> str:
             async with self.relays.blocking():
                 pod = await self._pods.run(name)
-            await self._notice(pod, pod, "created")
-            await self._notice(pod, pod, "started")
+            self._notice(pod, pod, "created")
+            self._notice(pod, pod, "started")
             return pod
 
         name = _full_name(plan.config.metadata)
@@ -255,7 +254,7 @@ class ServedNode(PodObserver):
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
             if _pod in self.pods():  # otherwise, the pod is left over from a failed run
-                await self._notice(_pod, _pod, "deleted")
+                self._notice(_pod, _pod, "deleted")
             await self.relays.notify("remove-pod-sandbox", self._plugin_pod(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
@@ -272,24 +271,16 @@ class ServedNode(PodObserver):
 
     def _report_pod_exit(self, pod: str) -> None:
         if pod in self.plans:
-            self._queue_event(pod, pod, "stopped")
-            self.containers.tasks.start(self._send_events())
+            self._notice(pod, pod, "stopped")
 
-    async def _notice(self, identity: str, pod: str, what: str) -> None:
-        self._queue_event(identity, pod, what)
-        await self._send_events()
-
-    def _queue_event(self, identity: str, pod: str, what: str) -> None:
+    def _notice(self, identity: str, pod: str, what: str) -> None:
         status = None
         if pod in self.plans and pod in self.pods():
             with suppress(CallError):
                 status = self.plans[pod], self._pods.status(pod)
         containers = tuple((container, container.snapshot()) for container in self.containers.of(pod))
-        self._unsent.append(NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers))
-
-    async def _send_events(self) -> None:
-        while self._unsent:
-            await self.events.send(self._unsent.popleft())
+        event = NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers)
+        finish(self.events.send(event))  # the queue never waits for its subscribers
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, object]]) -> None:
         with self._calling(event, given) as pod:

@@ -1,7 +1,7 @@
 """The containers of a node, each driven by :class:`~fsm.runtimes.reference.container.Container`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -109,7 +109,7 @@ class NodeContainers(Containers):
     resumes: bool
     kept: Records[ContainerRecord]
     ready: Callable[[str], bool]
-    notice: Callable[[NodeContainer, str], Awaitable[None]]
+    notice: Callable[[NodeContainer, str], object]
     relays: Relays
     profile: str
     deviates: Callable[[], bool]
@@ -155,7 +155,7 @@ class NodeContainers(Containers):
         finally:
             del self.making[container.id]
         self.store[container.id] = container
-        await self.notice(container, "created")
+        self.notice(container, "created")
         await self.relays.notify("post-create-container", pod, container.for_plugins())
         return container.id
 
@@ -267,7 +267,7 @@ class NodeContainers(Containers):
             finally:
                 world.refusal = ""
             self._start_watch(container)
-            await self.notice(container, "started")
+            self.notice(container, "started")
             await self.relays.notify("post-start-container", container.pod, container.for_plugins())
 
     async def _stop(self, container: NodeContainer, given: str) -> None:
@@ -291,7 +291,7 @@ class NodeContainers(Containers):
                 in_progress = container.end("remove")
             if self.store.pop(container.id, None):
                 self.names.pop(container.world.record.reserved, None)
-                await self.notice(container, "deleted")
+                self.notice(container, "deleted")
 
     async def _update(self, given: str, wanted: Limits) -> None:
         container = self.find(given, "update-resources")
@@ -314,7 +314,7 @@ class NodeContainers(Containers):
         self.tasks.start(self.relays.notify("notify-exit", container.pod, container.for_plugins()))
         with suppress(CannotHappenError):
             container.exited(ended)
-        await self.notice(container, "stopped")
+        self.notice(container, "stopped")
 
     async def _await_exit(self, container: NodeContainer) -> None:
         if container.watch and container.shows != RUNNING:
