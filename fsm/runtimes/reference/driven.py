@@ -289,10 +289,9 @@ class ReferenceSUT(Generic[K]):
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """Base class of SUTs whose events happen on an event loop.
+    """Base class of SUTs whose events happen on an event loop, which runs ``turns`` more times after each event.
 
-    The loop runs ``turns`` more times after each event. The resources in ``_lasting`` are released only when the SUT is
-    closed.
+    The resources in ``_lasting`` are released only when the SUT is closed.
     """
 
     turns: ClassVar[int] = 0
@@ -319,9 +318,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event in *events* to the method of *subject* with its name. It is called with *arguments*.
-
-    In the name of the method, hyphens are replaced with underscores.
+    """Map each event to the method of *subject* with its name, with underscores for hyphens, and *arguments*.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

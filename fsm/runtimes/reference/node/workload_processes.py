@@ -169,10 +169,9 @@ SECOND: Final = 10**9
 
 
 class SimulatedProcess(Workload):
-    """A simulated process that behaves like *command*.
+    """A simulated process that behaves like *command*. If it continues one, *started_at* is the latter's start time.
 
-    If the process continues after a restart of the server, *started_at* is its original start time in nanoseconds since
-    the epoch. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:

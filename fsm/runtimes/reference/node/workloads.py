@@ -32,10 +32,9 @@ Limits: TypeAlias = Mapping[str, int | str]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command to run in a container, which may be the container's own command or another one.
+    """A command to run in a container. ``log`` is the path of its log, or empty if there is none.
 
-    ``log`` is the path of the log, or empty if there is no log. ``files`` maps paths in the container to the contents
-    of files that depend on the pod.
+    ``files`` maps paths in the container to the contents of files that depend on the pod.
     """
 
     config: cri.ContainerConfig

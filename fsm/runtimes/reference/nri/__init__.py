@@ -227,7 +227,7 @@ class NRI:
         """Let the installed plugins join, and take the states of the containers from the domains.
 
         Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
-        cannot join, and :class:`NRIError` if the socket cannot be opened. In both cases, the call can be repeated.
+        cannot join, or :class:`NRIError` if the socket cannot be opened. Then the call can be repeated.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -297,12 +297,10 @@ class NRI:
     ) -> MergedAnswers | None:
         """Relay *event* to plugins, and return their answers to the last request.
 
-        The event happens to *container*, or to *pod* if *container* is ``None``. For an update, *resources* are the
-        requested resources. Return ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that
-        is about to be created, and ``own`` has the resources that plugins want instead of *resources*. This method also
-        makes the changes that plugins want for other containers, and only logs failures.
-
-        If the machine replies with an error, it is raised.
+        The event happens to *container*, or to *pod* if *container* is ``None``. An update requests *resources*. Return
+        ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that is about to be created, and
+        ``own`` has the resources that plugins want instead of *resources*. The changes that they want for other
+        containers are made, and failures only logged. If the machine replies with an error, it is raised.
         """
         request = Request(event=event, pod=pod, container=container, resources=resources)
         with self._life.call(RELAYS.get(event, "relay")) as acts:

@@ -174,10 +174,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class Domain:
-    """The pods and containers of one namespace.
+    """The pods and containers of one namespace. A domain must not call the NRI layer, which is locked meanwhile.
 
-    The NRI layer is locked while it calls a domain, so the domain must not call it. ``done`` records the changes that
-    were made. Changes to the containers in ``stubborn`` fail.
+    ``done`` records the changes that were made. Changes to the containers in ``stubborn`` fail.
     """
 
     name: str = "k8s.io"
@@ -220,8 +219,7 @@ class Domains:
     def change(self, changes: Iterable[ContainerChange]) -> None:
         """Apply each change in the domain of its container. Unknown containers are skipped.
 
-        Failures do not prevent later changes. They are raised at the end as a :class:`ChangesFailedError`, except for
-        those of changes with ``ignore_failure``.
+        Raise a :class:`ChangesFailedError` at the end if any failed, except for those with ``ignore_failure``.
         """
         failed = []
         for change in changes:

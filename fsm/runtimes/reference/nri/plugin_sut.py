@@ -41,9 +41,7 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 """Outcomes of events in NRI's own connection, by event and state.
 
-If there are two outcomes in the state ``active``, only one is possible at a time. The second outcome of ``stop`` is for
-a plugin that was launched as a process. The second outcome of ``register`` is for a plugin that has already registered
-again.
+In the state ``active``, the second outcome is for a plugin that was launched or has already registered again.
 """
 
 

@@ -163,10 +163,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("connect")
 
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        """Start an installed plugin. *given* is its name and index, if they are fixed.
+        """Start an installed plugin, or raise :class:`RegistrationError`. *given* is its name and index, if fixed.
 
-        If *built_in* is true, the plugin has no process and need not register. Raise :class:`RegistrationError` if the
-        plugin cannot be launched.
+        If *built_in* is true, the plugin has no process and need not register.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._given = given
@@ -226,10 +225,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("configure", "ok")
 
     async def synchronise(self, parts: Sequence[P]) -> U:
-        """Send the existing objects, and return the updates that the plugin requests in response.
+        """Send each part of the existing objects, and return the updates that the plugin requests in response.
 
-        Each part of *parts* is sent as one message. Raise :class:`RegistrationError` if this fails or takes longer than
-        a single request may take.
+        Raise :class:`RegistrationError` if this fails, or takes longer than a single request may take.
         """
         for part in parts[:-1]:
             await self.synchronise_part(part)
@@ -251,10 +249,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
-        """Relay *request* for *event*, and return the plugin's answer.
+        """Relay *request* for *event*, and return the answer, or ``None`` if the plugin is lost or has not subscribed.
 
-        Return ``None`` if the plugin is lost or has not subscribed. Raise :class:`NRIError` if it answers with an
-        error.
+        Raise :class:`NRIError` if it answers with an error.
         """
         if not self.listed:
             self.drop()
