@@ -17,7 +17,7 @@ from fsm.conformance.plan import steps
 from fsm.runtimes.live import node_sut
 from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
-from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, Relayed
+from fsm.runtimes.reference.nri.lifecycle import MergedAnswers
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import CriClient
 from fsm.runtimes.sockets.cri_server import CriServer
@@ -112,9 +112,9 @@ def test_what_ended_before_the_plugin_joined_may_have_been_told_to_nobody(runtim
 
 
 class _Silent(NodePlugins):
-    async def send(self, request: Request) -> Relayed:
+    async def send(self, request: Request) -> MergedAnswers:
         if request.event == "StopContainer":
-            return Relayed(result="ok", merged=MergedAnswers(request))
+            return MergedAnswers(request)
         return await super().send(request)
 
 
@@ -168,9 +168,9 @@ def test_a_pod_whose_run_was_refused_does_not_come_back(
 
 
 class _Forgetful(NodePlugins):
-    async def send(self, request: Request) -> Relayed:
+    async def send(self, request: Request) -> MergedAnswers:
         if request.event == "RemoveContainer":
-            return Relayed(result="ok", merged=MergedAnswers(request))
+            return MergedAnswers(request)
         return await super().send(request)
 
 

@@ -43,7 +43,7 @@ MEETING = Programme(
 async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> None:
     found = self.find(given, "update-resources")
     await asyncio.sleep(0.3)
-    await self._relays.notify("update-container", found.pod, found.for_plugins())
+    await self.relays.notify("update-container", found.pod, found.for_plugins())
     await _UPDATE(self, given, limits)
 
 

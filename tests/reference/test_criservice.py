@@ -137,7 +137,7 @@ async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
 
         assert (False, True, b"", ["exit"]) == (before, service.is_initialized(), content, place.handled)
         assert {"b"} == set(place.loaded)
-        assert ("started", ("k8s.io",)) == (place.nri.state, tuple(place.domains._domains))
+        assert ("started", ["k8s.io"]) == (place.nri.state, [domain.name for domain in place.domains._domains])
         service.close()
         service.close()
         await running
@@ -183,7 +183,7 @@ async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
         await soon(lambda: service.parts.monitor.state == "ended")
 
         written = UpstreamService(place.parts(), clock=TurnedClock(hurried=True))
-        place.domains._domains.clear()
+        place.domains._domains = ()
         written.parts.registration.nri = NRI(domains=place.domains)
         running = await served(written)
         place.unblocked.clear()

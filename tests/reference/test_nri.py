@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.conformance.tested import Tested
-    from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, Relayed
+    from fsm.runtimes.reference.nri.lifecycle import MergedAnswers
     from fsm.runtimes.reference.nri.messages import Domains, Fields, Pod, Request
     from fsm.runtimes.reference.nri.session import Config
     from fsm.verdict import Verdict
@@ -113,7 +113,7 @@ def test_every_cell(name: str, release: str, observer: str) -> None:
 
 
 class RelaysNothing(NRI):
-    async def _relay(self, request: Request) -> Relayed:
+    async def _relay(self, request: Request) -> MergedAnswers:
         return await super()._relay(replace(request, event="none such"))
 
 
@@ -151,13 +151,13 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class RelaysTwice(NRI):
-    async def _relay(self, request: Request) -> Relayed:
+    async def _relay(self, request: Request) -> MergedAnswers:
         await super()._relay(request)
         return await super()._relay(request)
 
 
 class NeverRelaysStops(NRI):
-    async def _relay(self, request: Request) -> Relayed:
+    async def _relay(self, request: Request) -> MergedAnswers:
         return await super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
 
 
@@ -173,20 +173,23 @@ class AlwaysRelaysStops(NRI):
 
 
 class RelaysBackwards(NRI):
-    async def _relay(self, request: Request) -> Relayed:
+    async def _relay(self, request: Request) -> MergedAnswers:
         swapped = {"StopContainer": "RemoveContainer", "RemoveContainer": "StopContainer"}
         return await super()._relay(replace(request, event=swapped.get(request.event, request.event)))
 
 
 class SwallowsErrors(NRI):
-    async def _relay(self, request: Request) -> Relayed:
-        return replace(await super()._relay(request), result="ok", error=None)
+    async def _relay(self, request: Request) -> MergedAnswers:
+        answers = await super()._relay(request)
+        answers.error, answers.lost = None, False
+        return answers
 
 
 class LossIsError(NRI):
-    async def _relay(self, request: Request) -> Relayed:
-        relayed = await super()._relay(request)
-        return replace(relayed, result="error", error=NRIError("lost")) if relayed.result == "lost" else relayed
+    async def _relay(self, request: Request) -> MergedAnswers:
+        answers = await super()._relay(request)
+        answers.error = NRIError("lost") if answers.lost else answers.error
+        return answers
 
 
 class StaysAtErrors(NRI):
@@ -280,7 +283,7 @@ class ReversesOrder(NRI):
 
 
 class RelaysAfterErrors(NRI):
-    async def _relay(self, request: Request) -> Relayed:
+    async def _relay(self, request: Request) -> MergedAnswers:
         relayed = await super()._relay(request)
         if relayed.error is not None:
             _, *others = self._plugins.joined

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
-from nri_parts import ONE, POD
+from nri_parts import ONE, POD, FakePlugin
 
 from fsm.conformance.suite import conform
 from fsm.language.library import load
@@ -19,7 +19,7 @@ from fsm.runtimes.reference.nri import NRI, PluginSyncBlock, SyncLock
 from fsm.runtimes.reference.nri.connection import Connection, finish
 from fsm.runtimes.reference.nri.messages import NOTHING, BlockedError, NRIError, NRIStoppedError, ReentrantError
 from fsm.runtimes.reference.nri.session import Config
-from fsm.runtimes.reference.nri.sut import FakePlugin, NriApiSUT
+from fsm.runtimes.reference.nri.sut import NriApiSUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -394,7 +394,7 @@ def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()
-    nri._local.on_plugin_thread = True
+    nri._life.local.on_plugin_thread = True
 
     with pytest.raises(ReentrantError):
         nri.relay("start-container", POD, ONE)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
+from nri_parts import ONE, POD, TWO, FakePlugin, adjusted, always, domain_of_two
 
 from fsm.runtimes.reference.nri import NRI, sut
 from fsm.runtimes.reference.nri.messages import (
@@ -29,7 +29,6 @@ from fsm.runtimes.reference.nri.messages import (
     Update,
 )
 from fsm.runtimes.reference.nri.session import Config, default_config
-from fsm.runtimes.reference.nri.sut import FakePlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -643,11 +642,16 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
 
 
 def test_the_stop_ends_the_threads_of_plugins() -> None:
-    nri = NRI(plugins=[FakePlugin(name="short-lived")])
+    names: list[str] = []
+
+    def answer(_: Request) -> Answer:
+        names.append(threading.current_thread().name)
+        return Answer()
+
+    nri = NRI(plugins=[FakePlugin(name="short-lived", answers={"RunPodSandbox": answer})])
     nri.start()
     nri.relay("run-pod-sandbox", POD)
-    (thread,) = (each for each in threading.enumerate() if each.name == "plugin 10-short-lived")
-    assert thread.is_alive()
+    assert names == ["plugin 10-short-lived"]
 
     nri.stop()
 

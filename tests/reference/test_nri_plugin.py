@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from nri_parts import TWO, domain_of_two
+from nri_parts import TWO, FakePlugin, domain_of_two
 
 from fsm.conformance.suite import conform
 from fsm.language.library import load
@@ -37,7 +37,6 @@ from fsm.runtimes.reference.nri.messages import (
 )
 from fsm.runtimes.reference.nri.plugin_sut import NriPluginSUT
 from fsm.runtimes.reference.nri.session import Config, Terms, parts
-from fsm.runtimes.reference.nri.sut import FakePlugin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence

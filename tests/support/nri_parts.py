@@ -1,16 +1,18 @@
-"""A domain with a pod and two containers, for tests of the NRI layer."""
+"""A domain with a pod and two containers, and a plugin that records its calls, for tests of the NRI layer."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from fsm.runtimes.reference.nri import sut
 from fsm.runtimes.reference.nri.messages import Answer, Container, Domain, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from fsm.runtimes.reference.nri import NRI
-    from fsm.runtimes.reference.nri.messages import Fields, Request
+    from fsm.runtimes.reference.nri.messages import Fields, Request, Update
 
 POD = Pod(id="p1")
 ONE = Container(id="c1", pod_id="p1")
@@ -23,6 +25,24 @@ def domain_of_two(
     name: str = "k8s.io", *, containers: Sequence[Container] = (ONE, TWO), stubborn: Collection[str] = ()
 ) -> Domain:
     return Domain(name=name, pods=(POD,), containers=containers, stubborn=stubborn)
+
+
+@dataclass(kw_only=True, eq=False)
+class FakePlugin(sut.FakePlugin):
+    """A plugin that records the requests and objects that it receives. ``heard`` also has the plugin's index."""
+
+    heard: Heard = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        self.synchronised.append((tuple(pods), tuple(containers)))
+        return super().synchronize(pods, containers)
+
+    def handle(self, request: Request) -> Answer:
+        self.heard.append((self.index, request.event))
+        self.requests.append(request)
+        return super().handle(request)
 
 
 def always(answer: Answer) -> Callable[[Request], Answer]:

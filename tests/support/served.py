@@ -53,8 +53,9 @@ def served(
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def serve() -> None:
+        send = plugins.send if plugins else None
         node = ServedNode(
-            folder / "node", profile=profile, processes=processes, kept=kept, deviates=deviates, plugins=plugins
+            folder / "node", profile=profile, processes=processes, kept=kept, deviates=deviates, send=send
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(serving(address, node))

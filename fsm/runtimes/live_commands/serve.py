@@ -90,7 +90,7 @@ def command(
                 processes=processes,
                 kept=bool(state),
                 deviates=lambda: chance.random() < deviate,
-                plugins=plugins,
+                send=plugins.send if plugins else None,
             )
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(serving(address, node))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from inspect import isawaitable
+from math import inf
 from signal import SIG_BLOCK, SIGPIPE, pthread_sigmask
 from threading import Thread
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ class Clock:
 
         The caller must hold *changed*, which must be notified whenever the result of *ready()* may have changed.
         """
-        return changed.wait_for(ready, max(0.0, until - self.now()))
+        return changed.wait_for(ready, None if until == inf else max(0.0, until - self.now()))
 
 
 class TurnedClock(Clock):
@@ -83,7 +84,7 @@ class TurnedClock(Clock):
                 condition.notify_all()
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        if self.hurried and not ready():
+        if self.hurried and until != inf and not ready():
             self.time = max(self.time, until)
         with self._lock:
             self._waiting.append(changed)
@@ -116,6 +117,10 @@ class Tasks(set[asyncio.Task[Any]]):
         self.add(task)
         task.add_done_callback(self.discard)
         return task
+
+    async def shielded(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run *coroutine*, which continues even if the caller is cancelled."""
+        return await asyncio.shield(self.start(coroutine))
 
     async def cancel(self) -> None:
         for task in self:

@@ -88,21 +88,6 @@ class Driven:
         ways = self.choices(event)
         return len(ways) == 1 and ways[0].to == self.state
 
-    def refusal(self, event: str) -> Outcome | None:
-        """Return a deviation that refuses *event*, or ``None`` if there is none.
-
-        For an absent entity, the result is always ``None``.
-
-        >>> refused = Driven(driver("container-status", "containerd-1.6").position("exited")).refusal("stop")
-        >>> refused and refused.reply
-        ('NOT_FOUND',)
-        """
-        ways = () if self.position.shows == ABSENT else self.position.outcomes(event)
-        return next(
-            (way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == self.state),
-            None,
-        )
-
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
         if not outcome and len(ways := self.choices(event, ends=ends)) == 1:
             outcome = ways[0].name
@@ -119,12 +104,7 @@ def first_of(names: Collection[str], *wanted: str) -> str:
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise :class:`CallError` if the reply of *way* is an error. If any error is allowed, its code is *code*.
-
-    >>> raise_reply("create", driver("container-status").position().take("create", "failed"), "disk full")
-    Traceback (most recent call last):
-    fsm.runtimes.reference.driven.CallError: create: UNKNOWN: disk full
-    """
+    """Raise :class:`CallError` if the reply of *way* is an error. If any error is allowed, its code is *code*."""
     if not way.begins and way.reply and not way.replies("ok"):
         raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
 
@@ -309,10 +289,9 @@ class ReferenceSUT(Generic[K]):
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """Base class of SUTs whose events happen on an event loop.
+    """Base class of SUTs whose events happen on an event loop, which runs ``turns`` more times after each event.
 
-    The loop runs ``turns`` more times after each event. The resources in ``_lasting`` are released only when the SUT is
-    closed.
+    The resources in ``_lasting`` are released only when the SUT is closed.
     """
 
     turns: ClassVar[int] = 0
@@ -339,9 +318,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event in *events* to the method of *subject* with its name. It is called with *arguments*.
-
-    In the name of the method, hyphens are replaced with underscores.
+    """Map each event to the method of *subject* with its name, with underscores for hyphens, and *arguments*.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

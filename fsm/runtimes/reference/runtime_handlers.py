@@ -105,11 +105,7 @@ class RuntimeHandler:
 
 
 def cri_userns(features: Features) -> str:
-    """Return the outcome for user namespaces. Pods can use them only with idmapped mounts.
-
-    >>> cri_userns(Features())
-    'no-linux'
-    """
+    """Return the outcome for user namespaces. Pods can use them only with idmapped mounts."""
     linux = features.linux
     if linux is None:
         return "no-linux"
@@ -143,17 +139,15 @@ class Introspection(Driven):
     default: bool = False
     profile: str = ""
     handlers: list[RuntimeHandler] = field(default_factory=list)
-    request: tuple[str, Options | None] | None = None
+    request: tuple[str, Options | None] = "", None
     extra: Packed | None = None
-    features: Features | None = None
+    features: Features = field(default_factory=Features)
     failures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._driver = driver("runtime-handlers", self.profile)
         self.position = self._driver.position()
-        self._names: set[str] = set()
         self._why = ""
-        self._options: Options | None = None
         self._stages: Mapping[str, Callable[[], str]] = {
             "runtime-type": self._type,
             "request": self._request,
@@ -172,48 +166,41 @@ class Introspection(Driven):
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        self._names = {way.name for way in self.position.outcomes(event)}
-        before = self.position.state
+        before = self.state
         way = self.position.take(event, self._stages[event]())
-        if way.to == "requested":
-            path = self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type
-            self.request = path, self._options if "Options" in way.emits else None
         for output in way.emits:
             if output == "failed":
                 self.failures.append(f"{self.name}: {self._why}")
             elif output in {"handler", "default-handler"}:
                 name = self.name if output == "handler" else ""
-                features = RuntimeHandlerFeatures(
-                    recursive_read_only_mounts=before in {"mounts", "both"},
-                    user_namespaces=before in {"userns", "both"},
-                )
+                mounts, userns = before in {"mounts", "both"}, before in {"userns", "both"}
+                features = RuntimeHandlerFeatures(recursive_read_only_mounts=mounts, user_namespaces=userns)
                 self.handlers.append(RuntimeHandler(name=name, features=None if before == "unknown" else features))
         return way.name
 
-    def _choose_behaviour(self, upstream: str, right: str) -> str:
-        return upstream if upstream in self._names else right
+    def _choose(self, event: str, upstream: str, right: str) -> str:
+        return upstream if any(way.name == upstream for way in self.position.outcomes(event)) else right
 
     def _type(self) -> str:
         if self.runtime.type == RUNC:
             return "runc"
         self._why = f"its type is {self.runtime.type}"
-        return self._choose_behaviour("type-refused", "other")
+        return self._choose("runtime-type", "type-refused", "other")
 
     def _request(self) -> str:
-        given = self.runtime.options
+        path, given = self.runtime.path or self.runtime.type, self.runtime.options
         if given is None:
-            self._why = "it has no options"
-            return self._choose_behaviour("no-options-panics", "by-path" if self.runtime.path else "by-type")
+            self.request, self._why = (path, None), "it has no options"
+            return self._choose("request", "no-options-panics", "by-path" if self.runtime.path else "by-type")
         kind = RuncOptions if self.runtime.type == RUNC else Options
         try:
-            self._options = kind.model_validate(dict(given))
+            self.request = path, kind.model_validate(dict(given))
         except ValidationError as error:
             self._why = str(error)
             return "bad-options"
         return "by-path-with-options" if self.runtime.path else "by-type-with-options"
 
     def _plugin_info(self) -> str:
-        assert self.request is not None  # noqa: S101  (this stage follows the request)
         try:
             self.extra = self.plugin_info(*self.request)
         except IntrospectionError as error:
@@ -240,18 +227,14 @@ class Introspection(Driven):
         return "features"
 
     def _mount_options(self) -> str:
-        assert self.features is not None  # noqa: S101  (this stage follows the decoding)
         if RRO not in (self.features.mount_options or ()):
             return "no-rro"
         return "rro" if self.kernel_has_rro else "old-kernel"
 
     def _user_namespaces(self) -> str:
-        assert self.features is not None  # noqa: S101  (this stage follows the decoding)
+        self._why = "its features document has no Linux part"
         outcome = cri_userns(self.features)
-        if outcome == "no-linux":
-            self._why = "its features document has no Linux part"
-            return self._choose_behaviour("no-linux-panics", outcome)
-        return outcome
+        return self._choose("user-namespaces", "no-linux-panics", outcome) if outcome == "no-linux" else outcome
 
 
 def _unpack(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
@@ -270,6 +253,13 @@ PATH: Final = "/usr/local/bin/containerd-shim"
 def _pack(features: Packed | None) -> Packed:
     return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=NAME, features=features).model_dump())
 
+
+OPTIONS: Final[Mapping[str, Mapping[str, JsonValue]]] = {
+    "bad-options": {"SystemdCgroup": "perhaps", "ConfigPath": 1},
+    "by-path-with-options": {"Root": "/run/c"},
+    "by-type-with-options": {"Root": "/run/c"},
+}
+"""The options of the runtime for each outcome of the event ``request``. All other outcomes need no options."""
 
 EXTRAS: Final[Mapping[str, Packed | None]] = {
     "features": _pack(Packed(type_url=FEATURES, value='{"ociVersionMin": "1.0.0"}')),
@@ -309,9 +299,12 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
     def reset(self) -> None:
         super().reset()
         self._fails = False
-        runtime = Runtime(options={})
         self.introspection = self._kind(
-            name=NAME, runtime=runtime, plugin_info=self._plugin_info, kernel_has_rro=True, profile=self._profile
+            name=NAME,
+            runtime=Runtime(options={}),
+            plugin_info=self._plugin_info,
+            kernel_has_rro=True,
+            profile=self._profile,
         )
         self._listed = 0
 
@@ -323,21 +316,17 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
             case "runtime-type":
                 found.runtime = replace(found.runtime, type=RUNC if outcome == "runc" else OTHER)
             case "request":
-                runtime = replace(found.runtime, path=PATH if outcome.startswith("by-path") else "", options=None)
-                if outcome == "bad-options":
-                    runtime = replace(runtime, options={"SystemdCgroup": "perhaps", "ConfigPath": 1})
-                elif outcome.endswith("-with-options"):
-                    runtime = replace(runtime, options={"Root": "/run/c"})
-                found.runtime = runtime
+                path = PATH if outcome.startswith("by-path") else ""
+                found.runtime = replace(found.runtime, path=path, options=OPTIONS.get(outcome))
             case "plugin-info":
                 self._fails = outcome == "failed"
             case "decode":
                 found.extra = EXTRAS[outcome]
             case "mount-options":
-                self._features().mount_options = ["ro"] if outcome == "no-rro" else ["ro", RRO]
+                found.features.mount_options = ["ro"] if outcome == "no-rro" else ["ro", RRO]
                 found.kernel_has_rro = outcome != "old-kernel"
             case "user-namespaces":
-                self._features().linux = LINUX.get(outcome)
+                found.features.linux = LINUX.get(outcome)
             case _:
                 found.default = outcome == "default"
         return True
@@ -353,7 +342,7 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
     def outputs(self) -> Sequence[str]:
         found = self.introspection
         outputs: list[str] = []
-        if found.request and found.state == "requested":
+        if found.state == "requested":
             path, options = found.request
             outputs = ["RuntimePath.type" if path == found.runtime.type else "RuntimePath.path"]
             outputs += ["Options"] * (options is not None)
@@ -369,8 +358,3 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")
         return shown.pop() if shown else "panicked" if self.introspection.state == "panicked" else "unlisted"
-
-    def _features(self) -> Features:
-        if self.introspection.features is None:
-            raise BrokenError("there is no features document")
-        return self.introspection.features

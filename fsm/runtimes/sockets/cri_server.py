@@ -120,7 +120,7 @@ class CriServer:
             status=node_messages.pod_status(plan, status),
             info=self._info(status.pid) if request.verbose else {},
             containers_statuses=[
-                node_messages.container_status(each, each.status()) for each in self.node.containers.of(status.id)
+                node_messages.container_status(each, each.snapshot()) for each in self.node.containers.of(status.id)
             ],
             timestamp=time.time_ns(),
         )
@@ -159,7 +159,7 @@ class CriServer:
         found, status = self.node.containers.status(request.container_id)
         return cri.ContainerStatusResponse(
             status=node_messages.container_status(found, status),
-            info=self._info(status.pid, sandboxID=found.pod.id, state=found.reference.state) if request.verbose else {},
+            info=self._info(status.pid, sandboxID=found.pod.id, state=found.state) if request.verbose else {},
         )
 
     def _info(self, pid: int, **more: str) -> dict[str, str]:
@@ -200,7 +200,7 @@ class CriServer:
 
     async def ExecSync(self, request: cri.ExecSyncRequest) -> cri.ExecSyncResponse:
         done = await self.node.containers.execute(request.container_id, tuple(request.cmd), request.timeout)
-        return cri.ExecSyncResponse(stdout=done.output, stderr=done.errors, exit_code=done.code)
+        return cri.ExecSyncResponse(stdout=bytes(done.output), stderr=bytes(done.errors), exit_code=done.code)
 
     async def Exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
         return cri.ExecResponse(url=self._command_url("exec", request))

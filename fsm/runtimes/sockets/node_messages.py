@@ -49,7 +49,7 @@ def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandb
 
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
     exited = status.state() == ContainerState.EXITED
-    image = found.record.image
+    image = found.world.record.image
     usual = ("Error" if status.exit_code else "Completed") if exited else ""
     return cri.ContainerStatus(
         **_common_fields(found.id, found.config),
@@ -76,7 +76,8 @@ def _resources(status: Status) -> cri.LinuxContainerResources:
 
 
 def listed_container(found: NodeContainer) -> cri.Container:
-    image_id = found.record.image.id if found.record.image else ""
+    image = found.world.record.image
+    image_id = image.id if image else ""
     return cri.Container(
         **_common_fields(found.id, found.config),
         pod_sandbox_id=found.pod.id,
@@ -90,7 +91,7 @@ def listed_container(found: NodeContainer) -> cri.Container:
 
 def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
     """Invent statistics for a simulated container. Its CPU time is 1/1000 of its running time."""
-    used = max(0, now - found.status().started_at) // 1_000
+    used = max(0, now - found.snapshot().started_at) // 1_000
     return cri.ContainerStats(
         attributes=cri.ContainerAttributes(**_common_fields(found.id, found.config)),
         cpu=_cpu(used, now),

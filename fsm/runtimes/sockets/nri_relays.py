@@ -8,7 +8,7 @@ from typing import Any, Final
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.node_containers import NodeContainer
-from fsm.runtimes.reference.nri.lifecycle import Relayed, relay_merged
+from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, relay_merged
 from fsm.runtimes.reference.nri.messages import Answer, Container, ContainerState, Fields, Pod, Request, Update
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import nri_pb2 as nri
@@ -37,24 +37,24 @@ class NodePlugins:
             joining=lambda: self.node.relays.joining(),  # noqa: PLW0108  (the node is set later)
         )
 
-    async def send(self, request: Request) -> Relayed:
+    async def send(self, request: Request) -> MergedAnswers:
         event = RelayedEvent(
             name=request.event,
             pod=self._pod(request.pod),
             container=self._container(request.container) if request.container else None,
             resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
         )
-        relayed = await relay_merged(
+        merged = await relay_merged(
             request, lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes)))
         )
-        for each in () if relayed.error else relayed.merged.others:
+        for each in () if merged.error else merged.others:
             self._change(each.container_id, each.resources)
-        return relayed
+        return merged
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers for synchronising a plugin. Their states count as relayed from then on."""
         told = self.node.containers_for_plugins()
-        self.node.relays.synchronise(told)
+        self.node.relays.containers.synchronise(told)
         containers = [_container_message(self.node.containers.store[each.id], each.state) for each in told]
         return [self._pod(each) for each in self.node.pods_for_plugins()], containers
 
@@ -108,7 +108,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def _container_message(found: NodeContainer, state: ContainerState) -> nri.Container:
-    status, config = found.status(), found.config
+    status, config = found.snapshot(), found.config
     return nri.Container(
         id=found.id,
         pod_sandbox_id=found.pod.id,

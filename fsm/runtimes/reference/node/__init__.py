@@ -5,16 +5,14 @@ decide which events are possible. This package combines them and adds names, sho
 messages. Containers run either simulated ``commands`` or processes of this machine.
 """
 
-import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.runtimes.names import CREATED, READY, RUNNING
@@ -25,20 +23,20 @@ from fsm.runtimes.reference.container.world import Processes
 from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
 from fsm.runtimes.reference.events.queue import EventQueue
 from fsm.runtimes.reference.node.error_words import full_id, use_containerd_errors
-from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
+from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers, plugin_pod
 from fsm.runtimes.reference.node.records import Images, Records
-from fsm.runtimes.reference.node.relays import PluginSender, Relays
-from fsm.runtimes.reference.node.workload_processes import ChildProcess, resume_process, simulated
+from fsm.runtimes.reference.node.relays import Relays
+from fsm.runtimes.reference.node.workload_processes import ChildProcess, simulated
 from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
 from fsm.runtimes.reference.nri import messages
+from fsm.runtimes.reference.nri.connection import finish
+from fsm.runtimes.reference.nri.lifecycle import SendRequest
 from fsm.runtimes.reference.pods import MACHINE as PODS
 from fsm.runtimes.reference.pods import Pods
 from fsm.runtimes.reference.pods.sandbox_controller import MACHINE as CONTROLLER
 from fsm.runtimes.reference.pods.sandbox_controller import Controller, UpstreamController
 from fsm.runtimes.reference.pods.surroundings import Leases, Metadata, PodObserver, PodStatus
 from fsm.runtimes.sockets import cri_pb2 as cri
-
-T = TypeVar("T")
 
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
@@ -61,14 +59,15 @@ class NodeEvent:
     containers: tuple[tuple[NodeContainer, Status], ...]
 
 
+@dataclass(eq=False)
 class ServedNode(PodObserver):
-    """A node that keeps its state in the directory *folder*. It belongs to one event loop.
+    """A node that keeps its state in the directory ``folder``. It belongs to one event loop.
 
-    Containers are simulated unless *processes* is true. If *profile* allows a call to be refused, *deviates* is called
-    to decide. If *kept* is true, pods and containers stay in *folder* until another node restores them. Simulated
-    containers count as running in the meantime, whereas real processes end with their node.
+    Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates`` is
+    called to decide. If ``kept`` is true, pods and containers stay in ``folder`` until another node restores them.
+    Simulated containers count as running in the meantime, whereas real processes end with their node.
 
-    >>> import tempfile
+    >>> import asyncio, tempfile
     >>> async def example(folder: str) -> None:
     ...     async with ServedNode(Path(folder)) as node:
     ...         pod = await node.run_pod(cri.RunPodSandboxRequest())
@@ -85,59 +84,50 @@ class ServedNode(PodObserver):
     {} {}
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        profile: str = "",
-        processes: bool = False,
-        kept: bool = False,
-        deviates: Callable[[], bool] = bool,
-        plugins: PluginSender | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self.profile = profile
-        self.processes = processes
-        self.clock = clock or Clock()
-        records = folder / "records" if kept else None
-        self.kept = kept
-        self._deviates = deviates
-        self.images = Images(kept=Records(records and records / "images", list[str]))
+    folder: Path
+    _: KW_ONLY
+    profile: str = ""
+    processes: bool = False
+    kept: bool = False
+    deviates: Callable[[], bool] = bool
+    send: SendRequest | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = Clock()
+        records = self.folder / "records" if self.kept else None
+        self.images = Images(records and records / "images")
         self._kept_pods = Records(records and records / "pods", cri.RunPodSandboxRequest)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
         self.plans: dict[str, cri.RunPodSandboxRequest] = {}
-        self.relays = Relays(plugins, applicable(profile, "nri-container"))
+        self.relays = Relays(self.send, applicable(self.profile, "nri-container"))
         self._running: dict[str, cri.RunPodSandboxRequest] = {}
-        self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
-            folder / "containers",
-            launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
-            resume=None if processes else lambda record: resume_process(record, self.clock),
+            root=self.folder / "containers",
+            launch=ChildProcess if self.processes else simulated(count(FIRST_PID).__next__, self.clock),
+            resumes=not self.processes,
             kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
             notice=lambda container, what: self._notice(container.id, container.pod.id, what),
             relays=self.relays,
-            profile=applicable(profile, CONTAINERS),
-            deviates=deviates,
+            profile=applicable(self.profile, CONTAINERS),
+            deviates=self.deviates,
         )
-        pause = Processes if processes else SimulatedPause
-        controller = UpstreamController if applicable(profile, CONTROLLER) else Controller
-        self._folder = folder
-        self._controller = controller(
-            lambda pod: pause(folder / "pauses" / pod), self.clock, on_exit=self._report_pod_exit
-        )
+        pause = Processes if self.processes else SimulatedPause
+        controller = UpstreamController if applicable(self.profile, CONTROLLER) else Controller
+        pauses = self.folder / "pauses"
+        self._controller = controller(lambda pod: pause(pauses / pod), self.clock, on_exit=self._report_pod_exit)
         self._pods = Pods(
-            folder / "pods",
+            self.folder / "pods",
             self._controller,
-            Leases(folder / "network", NETWORK),
+            Leases(self.folder / "network", NETWORK),
             self.containers,
             self.clock,
-            profile=applicable(profile, PODS),
+            profile=applicable(self.profile, PODS),
             observer=self,
         )
 
     async def __aenter__(self) -> Self:
-        (self._folder / "pauses").mkdir(parents=True, exist_ok=True)
+        (self.folder / "pauses").mkdir(parents=True, exist_ok=True)
         await self._controller.__aenter__()
         self.containers.tasks.start(self.events.run())
         if self.kept:
@@ -145,7 +135,7 @@ class ServedNode(PodObserver):
             await self._pods.recover()
             for pod in self.plans.keys() - self.pods().keys():
                 await self.removed(pod)
-            self.containers.recover(self._plugin_pod)
+            self.containers.recover()
             if not self.relays.release:
                 self._restore_relays()
         return self
@@ -159,7 +149,6 @@ class ServedNode(PodObserver):
                 await self._pods.stop(pod)
         await self._pods.close()
         await self._controller.close()
-        await self.relays.close()
 
     def _restore_relays(self) -> None:
         """Restore the states of the relays, so that plugins are notified when restored pods and containers end.
@@ -170,7 +159,7 @@ class ServedNode(PodObserver):
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
             if shows != READY:
                 self.relays.pods.take(pod, "stop-pod-sandbox", "ok")
-        self.relays.synchronise(container.for_plugins() for container in self.containers.store.values())
+        self.relays.containers.synchronise(container.for_plugins() for container in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
         return self._pods.list()
@@ -182,8 +171,8 @@ class ServedNode(PodObserver):
         async def run() -> str:
             async with self.relays.blocking():
                 pod = await self._pods.run(name)
-            await self._notice(pod, pod, "created")
-            await self._notice(pod, pod, "started")
+            self._notice(pod, pod, "created")
+            self._notice(pod, pod, "started")
             return pod
 
         name = _full_name(plan.config.metadata)
@@ -193,8 +182,8 @@ class ServedNode(PodObserver):
             raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
         self._running[name] = plan
         try:
-            with self._with_containerd_errors("", "run", ""):
-                return await asyncio.shield(self.containers.tasks.start(run()))
+            with use_containerd_errors("pod", self._pods.find(""), "run", "", deviates=self.deviates()):
+                return await self.containers.tasks.shielded(run())
         finally:
             del self._running[name]
 
@@ -210,20 +199,17 @@ class ServedNode(PodObserver):
         return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
-        pod = self.find_pod(given, "status")
-        with self._with_containerd_errors(pod, "status", given):
+        with self._calling("status", given) as pod:
             status = self._pods.status(pod)
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
-        pod = self.find_pod(given, "port-forward")
-        with self._with_containerd_errors(pod, "port-forward", given):
+        with self._calling("port-forward", given) as pod:
             self._pods.port_forward(pod)
 
     async def update_pod(self, given: str, limits: Limits) -> None:
-        pod = self.find_pod(given, "update-resources")
         numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
-        with self._with_containerd_errors(pod, "update-resources", given):
+        with self._calling("update-resources", given) as pod:
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
@@ -244,7 +230,7 @@ class ServedNode(PodObserver):
             reserved = f"{config.metadata.name}_{_full_name(pod_config.metadata)}_{config.metadata.attempt}"
             record = ContainerRecord(request=request, reserved=reserved, image=image)
             async with self.relays.blocking():
-                created.append(await self.containers.make(self._plugin_pod(pod), record))
+                created.append(await self.containers.make(record))
 
         await self._call("create-container", given, lambda pod: self._pods.create_container(pod, create))
         return created[0]
@@ -268,50 +254,43 @@ class ServedNode(PodObserver):
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
             if _pod in self.pods():  # otherwise, the pod is left over from a failed run
-                await self._notice(_pod, _pod, "deleted")
+                self._notice(_pod, _pod, "deleted")
             await self.relays.notify("remove-pod-sandbox", self._plugin_pod(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
 
     def pods_for_plugins(self) -> Sequence[messages.Pod]:
-        return [self._plugin_pod(pod) for pod in [*self.pods()]]
+        return [self._plugin_pod(pod) for pod in self.pods()]
 
     def containers_for_plugins(self) -> Sequence[messages.Container]:
-        containers = [*self.containers.store.values()]
+        containers = self.containers.store.values()
         return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
     def _plugin_pod(self, pod: str) -> messages.Pod:
-        metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
-        return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
+        return plugin_pod(pod, self.plans.get(pod, cri.RunPodSandboxRequest()).config)
 
     def _report_pod_exit(self, pod: str) -> None:
         if pod in self.plans:
-            self._queue_event(pod, pod, "stopped")
-            self.containers.tasks.start(self._send_events())
+            self._notice(pod, pod, "stopped")
 
-    async def _notice(self, identity: str, pod: str, what: str) -> None:
-        self._queue_event(identity, pod, what)
-        await self._send_events()
-
-    def _queue_event(self, identity: str, pod: str, what: str) -> None:
+    def _notice(self, identity: str, pod: str, what: str) -> None:
         status = None
         if pod in self.plans and pod in self.pods():
             with suppress(CallError):
                 status = self.plans[pod], self._pods.status(pod)
-        containers = tuple((container, container.status()) for container in self.containers.of(pod))
-        self._unsent.append(NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers))
+        containers = tuple((container, container.snapshot()) for container in self.containers.of(pod))
+        event = NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers)
+        finish(self.events.send(event))  # the queue never waits for its subscribers
 
-    async def _send_events(self) -> None:
-        while self._unsent:
-            await self.events.send(self._unsent.popleft())
+    async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, object]]) -> None:
+        with self._calling(event, given) as pod:
+            await self.containers.tasks.shielded(call(pod))
 
-    async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+    @contextmanager
+    def _calling(self, event: str, given: str) -> Iterator[str]:
         pod = self.find_pod(given, event)
-        with self._with_containerd_errors(pod, event, given):
-            return await asyncio.shield(self.containers.tasks.start(call(pod)))
-
-    def _with_containerd_errors(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
-        return use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self._deviates())
+        with use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self.deviates()):
+            yield pod
 
 
 def _full_name(pod: cri.PodSandboxMetadata) -> str:
@@ -321,8 +300,7 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 def applicable(profile: str, machine: str) -> str:
     """Return the part of *profile* that applies to *machine*.
 
-    A profile consists of names that are joined by ``+``. A name applies if it is a profile of *machine* or a version of
-    one.
+    *profile* has names joined by ``+``. A name applies if it is a profile of *machine* or a version of one.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

@@ -112,12 +112,11 @@ def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
 
 
 def _program(path: str) -> str:
-    name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
-    if "/" not in path and name not in KNOWN:
-        raise WorldError(f'exec: "{path}": executable file not found in $PATH')
-    if "/" in path and (folder not in FOLDERS or name not in KNOWN):
-        raise WorldError(f'exec: "{path}": stat {path}: no such file or directory')
-    return name
+    file = PurePosixPath(path)
+    if file.name not in KNOWN or ("/" in path and file.parent not in FOLDERS):
+        why = f"stat {path}: no such file or directory" if "/" in path else "executable file not found in $PATH"
+        raise WorldError(f'exec: "{path}": {why}')
+    return file.name
 
 
 def _simple_command(name: str, words: Sequence[str], inside: Command) -> Script:
@@ -276,17 +275,16 @@ def _steps(text: str) -> Iterator[Step]:
         tokens = list(lexer)
     except ValueError:
         tokens = ["exit", "2"]
-    operator, words, source, target, redirection = ";", list[str](), "", "", ""
-    for token in [*tokens, ";"]:
-        if redirection == "<":
-            source, redirection = token, ""
-        elif redirection:
-            target, redirection = f"&{token}" if redirection == ">&" else token, ""
-        elif set(token) <= set("<>&") and set(token) & set("<>"):
-            redirection = token
-        elif token and set(token) <= set(";&|"):
+    operator, words, source, target = ";", list[str](), "", ""
+    rest = iter([*tokens, ";"])
+    for word in rest:
+        if word == "<":
+            source = next(rest)
+        elif set(word) <= set("<>&") and set(word) & set("<>"):
+            target = ("&" if word == ">&" else "") + next(rest)
+        elif word and set(word) <= set(";&|"):
             if words:
                 yield operator, words, source, target
-            operator, words, source, target = token, [], "", ""
+            operator, words, source, target = word, [], "", ""
         else:
-            words.append(token)
+            words.append(word)

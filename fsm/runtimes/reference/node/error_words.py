@@ -6,11 +6,12 @@ The messages are in ``error_words.toml``.
 import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Final
 
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, Driven, raise_reply
+
+_TEXTS: Final = tomllib.loads(files(__package__).joinpath("error_words.toml").read_text(encoding="utf-8"))
 
 
 def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
@@ -34,11 +35,6 @@ def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
     raise CallError(event, UNKNOWN, f'an error occurred when try to find {kind} "{given}": {why}')
 
 
-@cache
-def _messages() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("error_words.toml").read_text(encoding="utf-8"))
-
-
 def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "") -> str:
     """Return the message with which containerd refuses a call.
 
@@ -48,7 +44,7 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
     >>> refusal_text("container", "start", "c1", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'
     """
-    texts = _messages()[kind]
+    texts = _TEXTS[kind]
     general = texts["absent" if shows == ABSENT else "refused"]
     chosen = {} if shows == ABSENT else texts.get(doing, {})
     text: str = chosen.get(event) or chosen.get("") or general.get(event, general[""])
@@ -59,11 +55,13 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 def use_containerd_errors(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
     """Replace the message of a refused call with containerd's message.
 
-    *given* is the id that the caller has used. If *deviates* is true and the profile allows a refusal, the call is
-    refused before the context is entered.
+    *given* is the id that the caller has used. If *deviates* is true and the profile has a deviation that refuses the
+    call of an entity that is not absent, the call is refused before the context is entered.
     """
     state, shows = entity.state, entity.shows
-    if deviates and (way := entity.refusal(event)):
+    ways = entity.position.outcomes(event) if deviates and shows != ABSENT else ()
+    refusals = (way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == state)
+    if way := next(refusals, None):
         entity.position.take(event, way.name)
         raise_reply(event, way, refusal_text(kind, event, given, shows, "deviation"))
     refused = entity.is_noop(event)

@@ -1,13 +1,14 @@
 """The containers of a node, each driven by :class:`~fsm.runtimes.reference.container.Container`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from signal import SIGKILL, SIGTERM
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import CREATED, RUNNING
@@ -23,7 +24,6 @@ from fsm.runtimes.reference.node.workloads import (
     ContainerRecord,
     ContainerWorld,
     Executed,
-    Heard,
     Limits,
     Workload,
     adjust,
@@ -33,55 +33,56 @@ from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.pods.surroundings import Containers
 from fsm.runtimes.sockets import cri_pb2 as cri
 
-T = TypeVar("T")
-
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
 NOBODY: Final = ContainerRecord(request=cri.CreateContainerRequest())
-LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
+STATES: Final = {state.value: state for state in messages.ContainerState} | {
+    "CONTAINER_EXITED": messages.ContainerState.STOPPED
+}
 
 
-@dataclass(kw_only=True, eq=False)
-class NodeContainer:
+class NodeContainer(Container):
     """A container on a node, which may be absent from the store.
 
     ``watch`` is the task that waits until the container's workload exits.
     """
 
-    id: str
-    pod: messages.Pod
-    record: ContainerRecord
-    reference: Container
     world: ContainerWorld
     watch: asyncio.Task[None] | None = None
 
     @property
+    def id(self) -> str:
+        return self.root.name
+
+    @cached_property
+    def pod(self) -> messages.Pod:
+        request = self.world.record.request
+        return plugin_pod(request.pod_sandbox_id, request.sandbox_config)
+
+    @property
     def config(self) -> cri.ContainerConfig:
-        return self.record.request.config
+        return self.world.record.request.config
 
     @property
     def command(self) -> Command:
-        return Command.requested(self.record.request)
+        return Command.requested(self.world.record.request)
 
-    @property
-    def shows(self) -> str:
-        return self.reference.shows
-
-    def status(self) -> Status:
+    def snapshot(self) -> Status:
         """Return the container's record, or an empty record if there is none. The result must not be changed."""
-        return self.reference.peek() or Status()
+        return self.peek() or Status()
 
     def created_at(self) -> int:
-        return self.status().created_at or self.world.made_at
+        return self.snapshot().created_at or self.world.record.made_at
 
     def limits(self) -> dict[str, int | str]:
-        return limits_of(self.status())
+        return limits_of(self.snapshot())
 
     def for_plugins(self) -> messages.Container:
-        try:
-            state = messages.ContainerState(self.shows)
-        except ValueError:
-            state = LISTED.get(self.shows, messages.ContainerState.UNKNOWN)
+        state = STATES.get(self.shows, messages.ContainerState.UNKNOWN)
         return messages.Container(id=self.id, pod_id=self.pod.id, name=self.config.metadata.name, state=state)
+
+
+def plugin_pod(identity: str, config: cri.PodSandboxConfig) -> messages.Pod:
+    return messages.Pod(id=identity, name=config.metadata.name, namespace=config.metadata.namespace)
 
 
 def limits_of(status: Status) -> dict[str, int | str]:
@@ -89,42 +90,33 @@ def limits_of(status: Status) -> dict[str, int | str]:
     return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
 
 
+@dataclass(kw_only=True, eq=False)
 class NodeContainers(Containers):
-    """All containers of a node. Their checkpoints are below the directory *root*.
+    """All containers of a node. Their checkpoints are below the directory ``root``.
 
-    Calls continue even if their caller gives up, except for a stop during its grace period. *launch* starts the
-    workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready* tells whether a pod
-    is ready. *notice* is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
-    ``deleted``. If *profile* allows a call to be refused, *deviates* is called to decide.
+    Calls continue even if their caller gives up, except for a stop during its grace period. ``launch`` starts the
+    workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. ``ready`` tells whether a pod
+    is ready. ``notice`` is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
+    ``deleted``. If ``profile`` allows a call to be refused, ``deviates`` is called to decide.
 
-    After a restart, the containers are recovered from *kept*, and *resume* returns the workloads of those that are
-    still running.
+    After a restart, the containers are recovered from ``kept``. If ``resumes`` is true, ``launch`` then continues those
+    that are still running. The containers in ``making`` are not in the ``store`` yet. ``names`` maps reserved names to
+    ids.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        launch: Callable[[Command], Workload],
-        ready: Callable[[str], bool],
-        notice: Callable[[NodeContainer, str], Awaitable[None]],
-        relays: Relays,
-        kept: Records[ContainerRecord],
-        resume: Callable[[ContainerRecord], Workload] | None = None,
-        profile: str = "",
-        deviates: Callable[[], bool] = bool,
-    ) -> None:
-        super().__init__()
-        self.store: dict[str, NodeContainer] = {}
-        self.names: dict[str, str] = {}
-        self.tasks = Tasks()
-        self._making: dict[str, NodeContainer] = {}
-        self._root = root
-        self._launch, self._ready, self._notice = launch, ready, notice
-        self._relays = relays
-        self._kept, self._resume = kept, resume
-        self._profile = profile
-        self._deviates = deviates
+    root: Path
+    launch: Callable[[ContainerRecord], Workload]
+    resumes: bool
+    kept: Records[ContainerRecord]
+    ready: Callable[[str], bool]
+    notice: Callable[[NodeContainer, str], object]
+    relays: Relays
+    profile: str
+    deviates: Callable[[], bool]
+    store: dict[str, NodeContainer] = field(default_factory=dict, init=False)
+    making: dict[str, NodeContainer] = field(default_factory=dict, init=False)
+    names: dict[str, str] = field(default_factory=dict, init=False)
+    tasks: Tasks = field(default_factory=Tasks, init=False)
 
     async def close(self) -> None:
         workloads = [container.world.workload for container in self.store.values() if container.world.workload]
@@ -135,73 +127,72 @@ class NodeContainers(Containers):
 
     def find(self, given: str, event: str) -> NodeContainer:
         identity = full_id(given, self.store, event, "container")
-        return self.store.get(identity) or self._new(identity, messages.Pod(id=""), NOBODY)
+        return self.store.get(identity) or self._new(identity, NOBODY)
 
     def known(self, identity: str) -> NodeContainer | None:
-        return self.store.get(identity) or self._making.get(identity)
+        return self.store.get(identity) or self.making.get(identity)
 
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [container for container in self.store.values() if container.pod.id == pod]
 
-    async def make(self, pod: messages.Pod, record: ContainerRecord) -> str:
+    async def make(self, record: ContainerRecord) -> str:
         name, config = record.reserved, record.request.config
         if holder := self.names.get(name):
             raise WorldError(f'failed to reserve container name "{name}": name "{name}" is reserved for "{holder}"')
-        container = self._new(token_hex(32), pod, record)
+        container = self._new(token_hex(32), record)
+        pod = container.pod
         self.names[name] = container.id
-        self._making[container.id] = container
+        self.making[container.id] = container
         created = replace(container.for_plugins(), state=messages.ContainerState.CREATED)
         try:
-            adjust(config, await self._relays.ask("create-container", pod, created, limits(config.linux.resources)))
-            with self._with_containerd_errors(container, "create", container.id):
-                container.reference.call("create", _resources(limits(config.linux.resources)))
+            adjust(config, await self.relays.ask("create-container", pod, created, limits(config.linux.resources)))
+            self._call(container, "create", container.id, _resources(limits(config.linux.resources)))
         except (WorldError, CallError):
             del self.names[name]
-            await self._relays.notify("stop-container", pod, created)
-            await self._relays.notify("remove-container", pod, created)
+            await self.relays.notify("stop-container", pod, created)
+            await self.relays.notify("remove-container", pod, created)
             raise
         finally:
-            del self._making[container.id]
+            del self.making[container.id]
         self.store[container.id] = container
-        await self._notice(container, "created")
-        await self._relays.notify("post-create-container", pod, container.for_plugins())
+        self.notice(container, "created")
+        await self.relays.notify("post-create-container", pod, container.for_plugins())
         return container.id
 
     async def start(self, given: str) -> None:
-        await self._run_shielded(self._start(given))
+        await self.tasks.shielded(self._start(given))
 
     async def halt(self, given: str, grace: float) -> None:
         container = self.find(given, "stop")
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             workload = container.world.workload
             if container.shows == RUNNING and grace > 0 and workload and container.watch:
                 workload.signal(SIGTERM)
                 await asyncio.wait([container.watch], timeout=grace)
-            await self._run_shielded(self._stop(container, given))
+            await self.tasks.shielded(self._stop(container, given))
 
     async def discard(self, given: str) -> None:
-        await self._run_shielded(self._remove(given))
+        await self.tasks.shielded(self._remove(given))
 
     async def update(self, given: str, wanted: Limits) -> None:
-        await self._run_shielded(self._update(given, wanted))
+        await self.tasks.shielded(self._update(given, wanted))
 
     def change(self, identity: str, wanted: Mapping[str, object]) -> None:
         """Change the limits of a container for a plugin. This may be called from any thread."""
         container = self.store[identity]
-        container.reference.call("update-resources", _resources({**container.limits(), **_simple_limits(wanted)}))
+        container.call("update-resources", _resources({**container.limits(), **_simple_limits(wanted)}))
 
     def status(self, given: str) -> tuple[NodeContainer, Status]:
         container = self.find(given, "status")
         with self._with_containerd_errors(container, "status", given):
-            return container, container.reference.status()
+            return container, container.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
         """Make the call *event*, which does not change the container. It fails if there is a reason in *refusal*."""
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
-            with self._with_containerd_errors(container, event, given):
-                container.reference.call(event)
+            self._call(container, event, given)
         finally:
             container.world.refusal = ""
         return container
@@ -221,13 +212,13 @@ class NodeContainers(Containers):
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         container = self.find(given, "exec-sync")
         workload = container.world.workload
-        if container.reference.is_noop("exec-sync") or workload is None:
+        executed = Executed()
+        if container.is_noop("exec-sync") or workload is None:
             self.use("exec-sync", given)
-            return Executed(code=0)
-        heard = Heard()
+            return executed
         try:
             async with asyncio.timeout(limit or None):
-                code = await workload.execute(replace(container.command, words=words), heard)
+                executed.code = await workload.execute(replace(container.command, words=words), executed)
         except TimeoutError:
             why = f"failed to exec in container: timeout {limit:g}s exceeded: context deadline exceeded"
             with suppress(CallError):
@@ -240,13 +231,12 @@ class NodeContainers(Containers):
             await asyncio.wait([container.watch])
         else:
             self.use("exec-sync", container.id)
-        return heard.executed(code)
+        return executed
 
     async def stop(self, _pod: str) -> None:
         for container in self.of(_pod):
             if container.shows in MAY_RUN:
-                with self._with_containerd_errors(container, "stop", container.id):
-                    container.reference.call("stop")
+                self._call(container, "stop", container.id)
                 await self._await_exit(container)
 
     async def remove(self, _pod: str) -> None:
@@ -256,63 +246,61 @@ class NodeContainers(Containers):
     async def _start(self, given: str) -> None:
         container = self.find(given, "start")
         with self._with_containerd_errors(container, "start", given):
-            in_progress = container.reference.begin("start")
-        world, relayed = container.world, False
-        if not self._ready(container.pod.id):
+            in_progress = container.begin("start")
+        world = container.world
+        if not self.ready(container.pod.id):
             world.refusal = f'sandbox container "{container.pod.id}" is not running'
-        async with self._relays.blocking():
-            if not world.refusal:
-                relayed = True
-                try:
-                    await self._relays.ask("start-container", container.pod, container.for_plugins())
-                except WorldError as error:
-                    world.refusal = f"NRI container start failed: {error}"
+        async with self.relays.blocking():
+            relayed = not world.refusal
+            try:
+                if relayed:
+                    await self.relays.ask("start-container", container.pod, container.for_plugins())
+            except WorldError as error:
+                world.refusal = f"NRI container start failed: {error}"
             try:
                 while in_progress:
-                    in_progress = container.reference.end("start")
+                    in_progress = container.end("start")
             except CallError:
                 if relayed:
-                    await self._relays.notify("stop-container", container.pod, container.for_plugins())
+                    await self.relays.notify("stop-container", container.pod, container.for_plugins())
                 raise
             finally:
                 world.refusal = ""
             self._start_watch(container)
-            await self._notice(container, "started")
-            await self._relays.notify("post-start-container", container.pod, container.for_plugins())
+            self.notice(container, "started")
+            await self.relays.notify("post-start-container", container.pod, container.for_plugins())
 
     async def _stop(self, container: NodeContainer, given: str) -> None:
         known = container.shows != ABSENT
-        with self._with_containerd_errors(container, "stop", given):
-            container.reference.call("stop")
+        self._call(container, "stop", given)
         await self._await_exit(container)
         # A plugin must never see a start after a stop, but a created container can be started even after a stop.
         # Therefore, the stop of a created container is relayed only under a profile, as in containerd.
-        if known and (self._relays.release or container.shows != CREATED):
-            await self._relays.notify("stop-container", container.pod, container.for_plugins())
+        if known and (self.relays.release or container.shows != CREATED):
+            await self.relays.notify("stop-container", container.pod, container.for_plugins())
 
     async def _remove(self, given: str) -> None:
         container = self.find(given, "remove")
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             with self._with_containerd_errors(container, "remove", given):
-                in_progress = container.reference.begin("remove")
+                in_progress = container.begin("remove")
             await self._await_exit(container)
             if in_progress:
-                await self._relays.notify("remove-container", container.pod, container.for_plugins())
+                await self.relays.notify("remove-container", container.pod, container.for_plugins())
             while in_progress:
-                in_progress = container.reference.end("remove")
+                in_progress = container.end("remove")
             if self.store.pop(container.id, None):
-                self.names.pop(container.record.reserved, None)
-                await self._notice(container, "deleted")
+                self.names.pop(container.world.record.reserved, None)
+                self.notice(container, "deleted")
 
     async def _update(self, given: str, wanted: Limits) -> None:
         container = self.find(given, "update-resources")
-        async with self._relays.blocking():
+        async with self.relays.blocking():
             if container.shows != ABSENT:
-                answer = await self._relays.ask("update-container", container.pod, container.for_plugins(), wanted)
+                answer = await self.relays.ask("update-container", container.pod, container.for_plugins(), wanted)
                 wanted = {**wanted, **_simple_limits(answer)}
-            with self._with_containerd_errors(container, "update-resources", given):
-                container.reference.call("update-resources", _resources({**container.limits(), **wanted}))
-            await self._relays.notify("post-update-container", container.pod, container.for_plugins())
+            self._call(container, "update-resources", given, _resources({**container.limits(), **wanted}))
+            await self.relays.notify("post-update-container", container.pod, container.for_plugins())
 
     def _start_watch(self, container: NodeContainer) -> None:
         if container.world.workload:
@@ -322,51 +310,42 @@ class NodeContainers(Containers):
         ended = await workload.ended()
         with suppress(OSError):
             container.world.drop()
-        self._relays.exited(container.pod, container.for_plugins())
+        # The exit is relayed in a separate task. Other calls may be relayed before or after it.
+        self.tasks.start(self.relays.notify("notify-exit", container.pod, container.for_plugins()))
         with suppress(CannotHappenError):
-            container.reference.exited(ended)
-        await self._notice(container, "stopped")
+            container.exited(ended)
+        self.notice(container, "stopped")
 
     async def _await_exit(self, container: NodeContainer) -> None:
         if container.watch and container.shows != RUNNING:
             await asyncio.wait([container.watch])
 
-    async def _run_shielded(self, call: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.shield(self.tasks.start(call))
+    def _call(self, container: NodeContainer, event: str, given: str, resources: Resources | None = None) -> None:
+        with self._with_containerd_errors(container, event, given):
+            container.call(event, resources)
 
     def _with_containerd_errors(self, container: NodeContainer, event: str, given: str) -> AbstractContextManager[None]:
-        return use_containerd_errors("container", container.reference, event, given, deviates=self._deviates())
+        return use_containerd_errors("container", container, event, given, deviates=self.deviates())
 
-    def _new(self, identity: str, pod: messages.Pod, record: ContainerRecord) -> NodeContainer:
+    def _new(self, identity: str, record: ContainerRecord) -> NodeContainer:
         world = self._world(identity, record)
-        reference = Container(world.root, world, self._profile)
-        return NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
+        return NodeContainer(world.root, world, self.profile)
 
     def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
+        return ContainerWorld(self.root / identity, record=record, launch=self.launch, kept=self.kept)
 
-        def changed(world: ContainerWorld) -> None:
-            if not world.known:
-                self._kept.delete(identity)
-                return
-            pid = world.process.pid if world.process else 0
-            self._kept.save(identity, replace(record, pid=pid, made_at=world.made_at, started_at=world.started_at))
-
-        return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
-
-    def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
-        kept = self._kept.load()
-        for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
+    def recover(self) -> None:
+        kept = self.kept.load()
+        for identity in {*kept, *(folder.name for folder in self.root.glob("*"))}:
             record = kept.get(identity, NOBODY)
-            pod = pod_of(record.request.pod_sandbox_id)
             world = self._world(identity, record)
-            world.known, world.made_at = identity in kept, record.made_at
-            if record.pid and self._resume:
-                world.resume(self._resume(record), record.started_at)
-            reference = Container.recovered(world.root, world, self._profile)
-            if reference.shows == ABSENT:
-                self._kept.delete(identity)
+            world.known = identity in kept
+            if record.pid and self.resumes:
+                world.resume()
+            container = NodeContainer.recovered(world.root, world, self.profile)
+            if container.shows == ABSENT:
+                self.kept.delete(identity)
                 continue
-            container = NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
             self.store[identity] = container
             self.names[record.reserved] = identity
             if world.process:

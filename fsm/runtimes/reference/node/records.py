@@ -2,9 +2,10 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -21,12 +22,13 @@ T = TypeVar("T")
 
 CODE: Final = "FSM607"
 
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=partial(MessageToDict, preserving_proto_field_name=True))
+
 
 class Records(Generic[T]):
     """Files in the directory *root*, each with a record of the type *kind*.
 
-    A file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing is
-    kept.
+    A file is named after the id of its record, which may contain protobuf messages. Without *root*, nothing is kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +49,7 @@ class Records(Generic[T]):
 
     def save(self, identity: str, record: T) -> None:
         if self._root:
-            durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_message_dict))
+            durable_files.write(self._root / f"{identity}.json", _ENCODER.encode(record))
 
     def delete(self, identity: str) -> None:
         if self._root:
@@ -63,11 +65,6 @@ class Records(Generic[T]):
         except (OSError, ValueError) as error:
             remedy = "remove the file; the pod, container or images that it describes are then lost"
             raise refused(str(path), CODE, f"the file cannot be read: {error}", remedy) from error
-
-
-def _message_dict(message: object) -> dict[str, object]:
-    assert isinstance(message, Message)  # noqa: S101  (msgspec itself encodes all other types in records)
-    return MessageToDict(message, preserving_proto_field_name=True)
 
 
 def _message(kind: type[Message], plain: dict[str, object]) -> Message:
@@ -93,12 +90,8 @@ def state_folder(path: Path) -> Iterator[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise refused(
-                str(path),
-                CODE,
-                "the folder is in use by another server",
-                "end the other server, or name another folder",
-            ) from error
+            what, hint = "the folder is in use by another server", "end the other server, or name another folder"
+            raise refused(str(path), CODE, what, hint) from error
         yield path
     finally:
         os.close(descriptor)
@@ -138,7 +131,7 @@ def full_name(name: str) -> str:
 
 
 class Images:
-    """The images of a node.
+    """The images of a node, whose names are kept in the directory *root*.
 
     >>> images = Images()
     >>> image = images.pull("busybox:1.36")
@@ -148,10 +141,10 @@ class Images:
     >>> images.find("busybox:1.36")
     """
 
-    def __init__(self, present: Iterable[str] = PRESENT, kept: Records[list[str]] | None = None) -> None:
+    def __init__(self, root: Path | None = None) -> None:
         self._images: dict[str, StoredImage] = {}
-        self._kept = kept
-        for name in kept.load().get(KEPT, present) if kept else present:
+        self._kept = Records(root, list[str])
+        for name in self._kept.load().get(KEPT, PRESENT):
             self._add(name)
 
     def list(self) -> tuple[StoredImage, ...]:
@@ -167,7 +160,7 @@ class Images:
 
     def pull(self, name: str) -> StoredImage:
         image = self._add(name)
-        self._save()
+        self._kept.save(KEPT, list(self._images))
         return image
 
     def _add(self, name: str) -> StoredImage:
@@ -182,8 +175,4 @@ class Images:
     def remove(self, reference: str) -> None:
         if image := self.find(reference):
             del self._images[image.name]
-            self._save()
-
-    def _save(self) -> None:
-        if self._kept:
             self._kept.save(KEPT, list(self._images))

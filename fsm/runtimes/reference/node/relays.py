@@ -4,61 +4,51 @@ The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol
 
-from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import Relayed, RelayedEntities
+from fsm.runtimes.reference.nri.lifecycle import RelayedEntities, SendRequest
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
-
-
-class PluginSender(Protocol):
-    """Sends requests to the plugins whose connections it owns."""
-
-    async def send(self, request: Request) -> Relayed:
-        """Send *request* to the subscribed plugins, and return the merged answers. Stop at the first error."""
 
 
 class Relays(RelayedEntities):
     """Relays the events of a node to plugins. It belongs to one event loop.
 
-    If *sender* is ``None``, there are no plugins.
+    If *send* is ``None``, there are no plugins.
     """
 
-    def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
+    def __init__(self, send: SendRequest | None, release: str) -> None:
         super().__init__(release)
-        self.sender = sender
+        self._send = send
         self._one_by_one = asyncio.Lock()
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._blocks = 0
         self._joining = False
-        self._exits = Tasks()
 
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
         """Keep plugins from joining within the context. If a plugin is already joining, wait for it first."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: not self._joining)
-            self._blocks += 1
+        while self._joining:
+            await self._changed.wait()
+        self._blocks += 1
         try:
             yield
         finally:
             self._blocks -= 1
-            self._exits.start(self._wake())
+            self._wake()
 
     @asynccontextmanager
     async def joining(self) -> AsyncIterator[None]:
         """Wait until a plugin may join. Calls that block joining cannot begin within the context."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: not self._blocks and not self._joining)
-            self._joining = True
+        while self._blocks or self._joining:
+            await self._changed.wait()
+        self._joining = True
         try:
             yield
         finally:
             self._joining = False
-            await self._wake()
+            self._wake()
 
     async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
         """Relay *event* to plugins, and return the changes that they request.
@@ -67,12 +57,12 @@ class Relays(RelayedEntities):
         container is new, and otherwise resources that replace *fields*. Raise
         :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
-        if self.sender is None:
+        if self._send is None:
             return {}
         request = Request(event=event, pod=pod, container=container, resources=fields)
         try:
             async with self._one_by_one:
-                merged = await self.relay(request, self.sender.send)
+                merged = await self.relay(request, self._send)
         except NRIError as error:
             raise WorldError(str(error)) from error
         if merged is None:
@@ -83,16 +73,6 @@ class Relays(RelayedEntities):
         with suppress(WorldError):
             await self.ask(event, pod, container)
 
-    def exited(self, pod: Pod, container: Container) -> None:
-        """Relay the exit of *container* in a separate task. Other calls may be relayed before or after it."""
-        self._exits.start(self.notify("notify-exit", pod, container))
-
-    def synchronise(self, containers: Iterable[Container]) -> None:
-        self.containers.synchronise(containers)
-
-    async def close(self) -> None:
-        await self._exits.cancel()
-
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

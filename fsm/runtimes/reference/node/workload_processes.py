@@ -19,7 +19,7 @@ from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.container.world import KILLED, SIGNALLED, Exit, process_end, shell_code
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.node.commands import Script, exit_code, script
-from fsm.runtimes.reference.node.workloads import LONGEST_LINE, Command, ContainerRecord, Write
+from fsm.runtimes.reference.node.workloads import BUFFER, LONGEST_LINE, Command, ContainerRecord, Workload, Write
 
 TERM_GRACE: Final = "0"
 """The reaper kills without a grace period, because the process was already asked to end."""
@@ -27,16 +27,15 @@ TERM_GRACE: Final = "0"
 FLUSH: Final = 2.0
 """Time limit in seconds for reading the remaining output of a process that has exited."""
 
-BUFFER: Final = 1 << 16
 
-
-class ChildProcess:
-    """A process that runs *command* under a reaper, so that no descendant outlives fsm.
+class ChildProcess(Workload):
+    """The process of a container, which runs under a reaper, so that no descendant outlives fsm.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, record: ContainerRecord) -> None:
+        command = Command.requested(record.request)
         arguments = _host_command(command)
         command.prepare()
         source = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
@@ -52,17 +51,13 @@ class ChildProcess:
             )
         except (OSError, ValueError) as error:
             raise WorldError(f"cannot run {arguments[0]}: {reason(error)}") from error
-        self.pid = self._process.pid
-        self.exit: Exit | None = None
-        self.readers: set[Write] = set()
-        self._command = command
-        self._feeding = asyncio.Queue[bytes]()
+        super().__init__(command, self._process.pid)
         self._reading, self._writing = Tasks(), Tasks()
         for pipe in (self._process.stdout, self._process.stderr):
             assert pipe  # noqa: S101  (both pipes were requested)
             self._reading.start(self._read(pipe, error=pipe is self._process.stderr))
-        if self._process.stdin:
-            self._writing.start(self._write(self._process.stdin))
+        if self._process.stdin and self._input:
+            self._writing.start(self._write(self._process.stdin, self._input))
 
     def signal(self, number: int) -> None:
         """Send SIGTERM to the command. Any other signal kills the command and everything that it has started."""
@@ -82,9 +77,6 @@ class ChildProcess:
             await asyncio.wait(self._reading, timeout=FLUSH)
             await self._reading.cancel()
         return self.exit
-
-    def feed(self, data: bytes) -> None:
-        self._feeding.put_nowait(data)
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         # Process 1 of this machine is not the first process of the container.
@@ -126,8 +118,7 @@ class ChildProcess:
         unfinished = b""
         try:
             while data := await reader.read(BUFFER):
-                for write in [*self.readers]:
-                    write(data, error)
+                self._show(data, error=error)
                 lines, end, unfinished = (unfinished + data).rpartition(b"\n")
                 self._command.write(lines + end, error=error)
                 if len(unfinished) >= LONGEST_LINE:
@@ -137,15 +128,10 @@ class ChildProcess:
             self._command.write(unfinished, error=error)
             transport.close()
 
-    async def _write(self, pipe: IO[bytes]) -> None:
+    async def _write(self, pipe: IO[bytes], given: asyncio.StreamReader) -> None:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
-        writer = asyncio.StreamWriter(transport, protocol, None, loop)
-        with suppress(OSError):
-            while data := await self._feeding.get():
-                writer.write(data)
-                await writer.drain()
-        transport.close()
+        await _forward(given, asyncio.StreamWriter(transport, protocol, None, loop))
 
 
 async def _copy(stream: asyncio.StreamReader | None, write: Write, *, error: bool) -> None:
@@ -162,11 +148,11 @@ async def _forward(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> Non
 
 
 def _host_command(command: Command) -> list[str]:
-    name = command.here(command.words[0]) if command.words else "sleep"
+    name, *arguments = map(command.here, command.words or ("sleep", "infinity"))
     path = which(name, path=command.variables.get("PATH", os.environ.get("PATH")))
     if path is None:
         raise WorldError(f'exec: "{name}": no such file or directory')
-    return [path, *map(command.here, command.words[1:])] if command.words else [path, "infinity"]
+    return [path, *arguments]
 
 
 def _environment(command: Command) -> Mapping[str, str]:
@@ -174,35 +160,26 @@ def _environment(command: Command) -> Mapping[str, str]:
 
 
 def _child(pid: int) -> int:
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    except OSError:
-        return 0
-    return int(children[0]) if children else 0
+    with suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+    return 0
 
 
 SECOND: Final = 10**9
-OPEN_INPUT: Final = 1 << 20
-"""Number of bytes of standard input that are kept until a command reads them."""
 
 
-class SimulatedProcess:
-    """A simulated process that behaves like *command*.
+class SimulatedProcess(Workload):
+    """A simulated process that behaves like *command*. If it continues one, *started_at* is the latter's start time.
 
-    If the process continues after a restart of the server, *started_at* is its original start time in nanoseconds since
-    the epoch. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:
-        self.pid = pid
-        self.exit: Exit | None = None
-        self.readers: set[Write] = set()
+        super().__init__(command, pid)
         self._plan = script(command.words, command)
-        self._command = command
         self._passed = max(0, time.time_ns() - started_at) / SECOND if started_at else 0.0
         self._clock = clock
         self._over = asyncio.Event()
-        self._input = asyncio.StreamReader(limit=OPEN_INPUT) if command.config.stdin else None
         self._timer = asyncio.create_task(self._run())
         if self._plan.seconds <= self._passed > 0 and not (self._plan.reads or (self._plan.listens and self._input)):
             self._end(self._plan.code, started_at + int(self._plan.seconds * SECOND))
@@ -218,14 +195,6 @@ class SimulatedProcess:
         await self._over.wait()
         assert self.exit is not None  # noqa: S101  (the exit is set before the event)
         return self.exit
-
-    def feed(self, data: bytes) -> None:
-        if self._input is None or self._input.at_eof() or self.exit:
-            return
-        if data:
-            self._input.feed_data(data)
-        else:
-            self._input.feed_eof()
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         plan = script(command.words, command)
@@ -243,8 +212,7 @@ class SimulatedProcess:
 
     def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         self._command.write(data, error=error)
-        for write in [*self.readers]:
-            write(data, error)
+        self._show(data, error=error)
 
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
@@ -260,10 +228,10 @@ class SimulatedProcess:
                 await self._clock.sleep(said.at - now)
                 now = said.at
             write(said.data, said.error)
-        if plan.listens and given:
-            return await (
-                _echo(given, write) if plan.listens == "cat" else self._run_shell_lines(command, write, given)
-            )
+        if plan.listens == "cat" and given:
+            await _copy(given, write, error=False)
+        elif plan.listens and given:
+            return await self._run_shell_lines(command, write, given)
         if plan.seconds == inf:
             await asyncio.Event().wait()
         elif plan.seconds > now:
@@ -274,12 +242,13 @@ class SimulatedProcess:
 
     async def _run_shell_lines(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
         code = 0
-        while line := await _next_line(given):
-            text = line.decode(errors="surrogateescape").strip()
-            if text:
-                code = await self._act(script(["sh", "-c", text], command), command, write, None)
-            if text.split()[:1] == ["exit"]:
-                break
+        with suppress(ValueError):  # raised for a line that is too long
+            while line := await given.readline():
+                text = line.decode(errors="surrogateescape").strip()
+                if text:
+                    code = await self._act(script(["sh", "-c", text], command), command, write, None)
+                if text.split()[:1] == ["exit"]:
+                    break
         return code
 
     def _end(self, code: int, at: int = 0) -> None:
@@ -289,8 +258,11 @@ class SimulatedProcess:
             self._timer.cancel()
 
 
-def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
-    def launch(command: Command) -> SimulatedProcess:
+def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[ContainerRecord], SimulatedProcess]:
+    def launch(record: ContainerRecord) -> SimulatedProcess:
+        command = Command.requested(record.request)
+        if record.pid:
+            return SimulatedProcess(command, record.pid, clock, record.started_at)
         try:
             command.prepare()
             return SimulatedProcess(command, pids(), clock)
@@ -298,23 +270,6 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
             raise WorldError(f"failed to create containerd task: {error}") from error
 
     return launch
-
-
-def resume_process(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
-    return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
-
-
-async def _echo(given: asyncio.StreamReader, write: Write) -> int:
-    while data := await given.read(OPEN_INPUT):
-        write(data, False)  # noqa: FBT003  (the signature of Write)
-    return 0
-
-
-async def _next_line(given: asyncio.StreamReader) -> bytes:
-    try:
-        return await given.readline()
-    except ValueError:
-        return b""
 
 
 async def _first_line(path: str) -> bytes:

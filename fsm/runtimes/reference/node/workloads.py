@@ -7,19 +7,20 @@ import asyncio
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from signal import SIGKILL
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from fsm.errors import reason
 from fsm.runtimes.reference.container.world import KILLED, Exit, NoTaskError, Processes, SimulatedWorld, Task
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.records import StoredImage
+from fsm.runtimes.reference.node.records import Records, StoredImage
 from fsm.runtimes.reference.nri.messages import Fields
 from fsm.runtimes.sockets import cri_pb2 as cri
 
@@ -31,10 +32,9 @@ Limits: TypeAlias = Mapping[str, int | str]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command to run in a container, which may be the container's own command or another one.
+    """A command to run in a container. ``log`` is the path of its log, or empty if there is none.
 
-    ``log`` is the path of the log, or empty if there is no log. ``files`` maps paths in the container to the contents
-    of files that depend on the pod.
+    ``files`` maps paths in the container to the contents of files that depend on the pod.
     """
 
     config: cri.ContainerConfig
@@ -87,11 +87,7 @@ class Command:
         return None
 
     def prepare(self) -> None:
-        """Check the mounts, and create the log.
-
-        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if the log cannot be created or a mounted path does
-        not exist.
-        """
+        """Create the log. Raise :class:`WorldError` if that fails or a mounted path does not exist."""
         for mount in self.config.mounts:
             if mount.host_path and not Path(mount.host_path).exists():
                 why = f"error mounting {mount.host_path!r}: no such file or directory"
@@ -184,30 +180,29 @@ Write: TypeAlias = Callable[[bytes, bool], object]
 
 KEPT: Final = 16 << 20
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Executed:
-    code: int
-    output: bytes = b""
-    errors: bytes = b""
+BUFFER: Final = 1 << 20
+"""Maximum number of bytes to read at once, and of standard input to keep until a command reads it."""
 
 
-class Workload(Protocol):
-    """The first process of a container. It passes its output to the functions in ``readers``."""
+class Workload(ABC):
+    """The first process of a container, which runs *command*. It passes its output to the functions in ``readers``."""
 
-    pid: int
-    exit: Exit | None
-    readers: set[Write]
+    def __init__(self, command: Command, pid: int) -> None:
+        self.pid = pid
+        self.exit: Exit | None = None
+        self.readers: set[Write] = set()
+        self._command = command
+        self._input = asyncio.StreamReader(limit=BUFFER) if command.config.stdin else None
 
+    @abstractmethod
     def signal(self, number: int) -> None:
         """Send the signal *number* to the process, unless it has ended."""
 
+    @abstractmethod
     async def ended(self) -> Exit:
         """Wait until the process has ended, and return its exit."""
 
-    def feed(self, data: bytes) -> None:
-        """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
-
+    @abstractmethod
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         """Run another command in the same container and return its exit code.
 
@@ -215,58 +210,67 @@ class Workload(Protocol):
         is no such command.
         """
 
+    def feed(self, data: bytes) -> None:
+        """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
+        if self._input is None or self._input.at_eof() or self.exit:
+            return
+        if data:
+            self._input.feed_data(data)
+        else:
+            self._input.feed_eof()
 
-class Heard:
-    """A :data:`Write` function that collects the output, up to :data:`KEPT` bytes of each stream."""
+    def _show(self, data: bytes, *, error: bool) -> None:
+        for write in [*self.readers]:
+            write(data, error)
+
+
+class Executed:
+    """The result of a command, and a :data:`Write` function that collects up to :data:`KEPT` bytes of each stream."""
 
     def __init__(self) -> None:
+        self.code = 0
         self.output, self.errors = bytearray(), bytearray()
 
     def __call__(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         kept = self.errors if error else self.output
         kept += data[: KEPT - len(kept)]
 
-    def executed(self, code: int) -> Executed:
-        return Executed(code=code, output=bytes(self.output), errors=bytes(self.errors))
 
-
+@dataclass(kw_only=True, eq=False)
 class ContainerWorld(SimulatedWorld):
     """The environment of a container on a node.
 
-    *launch* starts the workload. *changed* is called when the record of the container must be saved or deleted. If
-    ``refusal`` is not empty, the next operations fail for that reason.
+    ``launch`` starts the workload, or continues the process of ``record``. That record is saved in ``kept`` while
+    containerd has a record of the container. If ``refusal`` is not empty, the next operations fail for that reason.
     """
 
-    def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
-        super().__init__(root)
-        self.workload: Workload | None = None
-        self.made_at = self.started_at = 0
-        self.refusal = ""
-        self._launch = launch
-        self._changed = changed
+    record: ContainerRecord
+    launch: Callable[[ContainerRecord], Workload]
+    kept: Records[ContainerRecord]
+    workload: Workload | None = None
+    refusal: str = ""
 
     def now(self) -> int:
         return time.time_ns()
 
     def make(self) -> None:
         super().make()
-        self.made_at = self.now()
-        self._changed(self)
+        self._save(replace(self.record, made_at=self.now()))
 
     def forget(self) -> None:
         super().forget()
-        self._changed(self)
+        self._save(self.record)
 
     def run(self) -> int:
         self.use()
-        self.workload = self._launch()
-        self.process, self.started_at = Task(self.workload.pid), self.now()
-        self._changed(self)
+        self.workload = self.launch(self.record)
+        self.process = Task(self.workload.pid)
+        self._save(replace(self.record, pid=self.workload.pid, started_at=self.now()))
         return self.workload.pid
 
-    def resume(self, workload: Workload, started_at: int) -> None:
-        self.workload, self.started_at = workload, started_at
-        self.process = Task(workload.pid, exit=workload.exit)
+    def resume(self) -> None:
+        self.workload = self.launch(self.record)
+        self.process = Task(self.workload.pid, exit=self.workload.exit)
 
     def kill(self) -> Exit:
         if self.process is None or self.workload is None:
@@ -277,7 +281,14 @@ class ContainerWorld(SimulatedWorld):
 
     def drop(self) -> None:
         self.process = None
-        self._changed(self)
+        self._save(replace(self.record, pid=0))
+
+    def _save(self, record: ContainerRecord) -> None:
+        self.record = record
+        if self.known:
+            self.kept.save(self.root.name, record)
+        else:
+            self.kept.delete(self.root.name)
 
     def use(self) -> None:
         if self.refusal:
@@ -306,26 +317,15 @@ class SimulatedPause(Processes):
             raise WorldError(str(error)) from error
         return os.getpid()
 
-    def undo(self) -> None:
-        with suppress(NoTaskError):
-            self.delete()
-        self.clear()
-
     def pid(self) -> int:
         return os.getpid()
 
     def task(self) -> bool:
         return self._task.exists()
 
-    def ended(self) -> Exit | None:
-        return self._exit
-
-    async def exited(self) -> Exit:
+    async def _wait(self) -> Exit:
         await self._over.wait()
         return self._exit or Exit(KILLED, self.now())
-
-    async def dead(self) -> Exit:
-        return await self.exited()
 
     def kill(self) -> None:
         if self.runs():

@@ -12,21 +12,20 @@ must wait until nothing blocks synchronisation.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Final, Self
+from typing import Final
 
 from fsm.runtimes.reference.clock import Clock
-from fsm.runtimes.reference.nri.connection import Connection, Plugin, PluginLocal, finish
+from fsm.runtimes.reference.nri.connection import Connection, Plugin, finish
 from fsm.runtimes.reference.nri.lifecycle import (
     RELAYS,
     Lifecycle,
     MergedAnswers,
     Plugins,
-    Relayed,
     RelayedEntities,
     relay_merged,
 )
@@ -55,8 +54,8 @@ CALL: Final = "call"
 PLUGIN: Final = "plugin"
 
 
-class PluginSyncBlock:
-    """Keeps plugins from joining until :meth:`unblock` is called. Can be used as a context manager.
+class PluginSyncBlock(ExitStack):
+    """Keeps plugins from joining until :meth:`unblock` is called, or until its context ends.
 
     >>> block = SyncLock().block()
     >>> with block:
@@ -64,21 +63,13 @@ class PluginSyncBlock:
     >>> block.unblock()  # has no effect the second time
     """
 
-    def __init__(self, unblock: Callable[[], None] | None = None) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self._lock = threading.Lock()
-        self._unblock = unblock
 
     def unblock(self) -> None:
         with self._lock:
-            unblock, self._unblock = self._unblock, None
-        if unblock is not None:
-            unblock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.unblock()
+            self.close()
 
 
 class SyncLock:
@@ -106,7 +97,9 @@ class SyncLock:
         with self._changed:
             self._acquire(CALL, self._may_block)
             self._blocks += 1
-        return PluginSyncBlock(self._release)
+        block = PluginSyncBlock()
+        block.callback(self._release)
+        return block
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -134,16 +127,14 @@ class SyncLock:
     def _may_join(self) -> bool:
         return not self._blocks and not self._joining
 
-    def _acquire(self, process: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
-        if free():
-            self._observe(process, "enters")
-            return True
-        self._observe(process, "waits")
-        if timeout is None:
-            self._changed.wait_for(free)
-        elif not self._clock.wait(self._changed, free, until=self._clock.now() + timeout):
-            return False
-        self._observe(process, "gets")
+    def _acquire(self, process: str, free: Callable[[], bool], timeout: float = inf) -> bool:
+        step = "enters"
+        if not free():
+            step = "gets"
+            self._observe(process, "waits")
+            if not self._clock.wait(self._changed, free, until=self._clock.now() + timeout):
+                return False
+        self._observe(process, step)
         return True
 
     def _release(self) -> None:
@@ -211,10 +202,9 @@ class NRI:
         events = known(self._entities.pods.outputs | self._entities.containers.outputs)
         self._terms: Final = Terms(config=self.config, known=events)
         self._plugins: Final = Plugins[Request, Answer, Connection]()
-        self._local: Final = PluginLocal()
-        self._life: Final = Lifecycle(self.config.release, self._local, disabled=self.config.disable)
+        self._life: Final = Lifecycle(self.config.release, disabled=self.config.disable)
         self._sync: Final = sync or SyncLock()
-        self._exits: set[Future[None]] = set()
+        self._exits: Final = ThreadPoolExecutor(max_workers=1)
 
     @property
     def state(self) -> str:
@@ -237,7 +227,7 @@ class NRI:
         """Let the installed plugins join, and take the states of the containers from the domains.
 
         Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
-        cannot join, and :class:`NRIError` if the socket cannot be opened. In both cases, the call can be repeated.
+        cannot join, or :class:`NRIError` if the socket cannot be opened. Then the call can be repeated.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -279,15 +269,11 @@ class NRI:
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
-        if not self._life.block():
+        if self._life.block():
+            block.callback(self._life.unblock)
+        else:
             block.unblock()
-            return block
-
-        def unblock() -> None:
-            self._life.unblock()
-            block.unblock()
-
-        return PluginSyncBlock(unblock)
+        return block
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
         with self._life.call("update-containers") as acts:
@@ -311,12 +297,10 @@ class NRI:
     ) -> MergedAnswers | None:
         """Relay *event* to plugins, and return their answers to the last request.
 
-        The event happens to *container*, or to *pod* if *container* is ``None``. For an update, *resources* are the
-        requested resources. Return ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that
-        is about to be created, and ``own`` has the resources that plugins want instead of *resources*. This method also
-        makes the changes that plugins want for other containers, and only logs failures.
-
-        If the machine replies with an error, it is raised.
+        The event happens to *container*, or to *pod* if *container* is ``None``. An update requests *resources*. Return
+        ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that is about to be created, and
+        ``own`` has the resources that plugins want instead of *resources*. The changes that they want for other
+        containers are made, and failures only logged. If the machine replies with an error, it is raised.
         """
         request = Request(event=event, pod=pod, container=container, resources=resources)
         with self._life.call(RELAYS.get(event, "relay")) as acts:
@@ -324,42 +308,31 @@ class NRI:
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         """Tell plugins that a container's process has ended by itself. This happens on a separate thread."""
-        if not self._life.accepts("notify-exit"):
-            return
-        relayed: Future[None] = Future()
-        self._exits.add(relayed)
-
-        def relay() -> None:
-            try:
-                self._relay_exit(pod, container)
-            except NRIError as error:
-                _log.info("exit of container %s: %s", container.id, error)
-            finally:
-                self._exits.discard(relayed)
-                relayed.set_result(None)
-
-        threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
+        if self._life.accepts("notify-exit"):
+            self._exits.submit(self._relay_exit, pod, container)
 
     def wait_for_exits(self) -> None:
-        # Thread.join is not used, because in CPython 3.11 several threads that join the same thread may collide.
-        wait(set(self._exits))
+        self._exits.submit(bool).result()  # exits are relayed one by one
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
-        self.relay("notify-exit", pod, container)
+        try:
+            self.relay("notify-exit", pod, container)
+        except NRIError as error:
+            _log.info("exit of container %s: %s", container.id, error)
 
-    async def _relay(self, request: Request) -> Relayed:
-        relayed = await relay_merged(request, partial(self._plugins.relay, request.event))
-        if relayed.error is None:
-            self._try_changes(relayed.merged.evictions)
-            self._try_changes(relayed.merged.others)
-        return relayed
+    async def _relay(self, request: Request) -> MergedAnswers:
+        merged = await relay_merged(request, partial(self._plugins.relay, request.event))
+        if merged.error is None:
+            self._try_changes(merged.evictions)
+            self._try_changes(merged.others)
+        return merged
 
     def _try_changes(self, changes: Iterable[ContainerChange]) -> None:
         with suppress(ChangesFailedError):  # the domains have logged the failures
             self.domains.change(changes)
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
-        connections = [Connection(plugin, self._terms, self._local) for plugin in plugins]
+        connections = [Connection(plugin, self._terms, self._life.local) for plugin in plugins]
         try:
             for connection in connections:
                 finish(connection.handshake(launched=event == "start"))

@@ -3,11 +3,8 @@
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from queue import SimpleQueue
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.driven import UNKNOWN
 from fsm.runtimes.reference.nri.messages import (
     Answer,
@@ -28,26 +25,24 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 
 
 class Plugin(Protocol):
-    """Base class of plugins in this process. A separate thread makes all calls of a plugin in order.
+    """Base class of plugins in this process. Each call of a plugin has a thread of its own, and they do not overlap.
+
+    ``index`` has two digits. Plugins are called in ascending order of their indices. ``name`` consists of letters,
+    digits, and the characters ``_ . + -``. ``events`` are the requests to which the plugin subscribes, as names or as a
+    bit mask. An empty collection or 0 means all requests.
 
     If a method raises an exception, the plugin answers with an error. A :class:`PluginLostError` means that the plugin
     has disconnected.
     """
 
     @property
-    def index(self) -> str:
-        """The index of the plugin, which has two digits. Plugins are called in ascending order of their indices."""
+    def index(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """The name of the plugin, which consists of letters, digits, and the characters ``_ . + -``."""
+    def name(self) -> str: ...
 
     @property
-    def events(self) -> Collection[str] | int:
-        """The requests to which the plugin subscribes, as names or as a bit mask.
-
-        An empty collection or 0 means all requests.
-        """
+    def events(self) -> Collection[str] | int: ...
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
         """Receive the existing objects, or the last part of them. Return the updates that the plugin requests."""
@@ -73,74 +68,10 @@ class PluginLocal(threading.local):
     on_plugin_thread = False
 
 
-class PluginThread:
-    """A thread that runs the calls of one plugin in order.
-
-    The thread marks itself in *local*, so that calls of a plugin can be recognised. Timeouts are measured with *clock*.
-
-    >>> thread = PluginThread(Clock(), PluginLocal())
-    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
-    42
-    >>> thread.end()
-    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
-    Traceback (most recent call last):
-        ...
-    fsm.runtimes.reference.nri.messages.PluginLostError: it is closed
-    """
-
-    def __init__(self, clock: Clock, local: PluginLocal) -> None:
-        self._clock: Final = clock
-        self._local: Final = local
-        self._changed: Final = threading.Condition()
-        self._jobs: Final[SimpleQueue[Callable[[], None] | None]] = SimpleQueue()
-        self._thread: Final = threading.Thread(target=self._work, daemon=True)
-        self._ended = False
-
-    def rename(self, name: str) -> None:
-        self._thread.name = name
-
-    def call(self, function: Callable[[], T], *, until: float) -> T:
-        """Run *function* on the thread. Return its result or raise its exception.
-
-        Raise :class:`PluginLateError` if *function* has not returned by the time *until*, or :class:`PluginLostError`
-        if the thread was ended.
-        """
-        if self._ended:
-            raise PluginLostError("it is closed")
-        if not self._thread.is_alive():
-            self._thread.start()
-        future: Future[T] = Future()
-
-        def job() -> None:
-            try:
-                future.set_result(function())
-            except BaseException as error:  # noqa: BLE001  (the caller raises it; this thread continues)
-                future.set_exception(error)
-            with self._changed:
-                self._changed.notify_all()
-
-        begin = self._clock.now()
-        self._jobs.put(job)
-        with self._changed:
-            if not self._clock.wait(self._changed, future.done, until=until):
-                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
-        error = future.exception()
-        if error is not None and not isinstance(error, Exception):
-            raise PluginLostError(f"ended its thread: {error!r}") from error
-        return future.result()
-
-    def end(self) -> None:
-        self._ended = True
-        self._jobs.put(None)
-
-    def _work(self) -> None:
-        self._local.on_plugin_thread = True
-        while (job := self._jobs.get()) is not None:
-            job()
-
-
 class Connection(Session[Request, Answer, Part, Sequence[Update]]):
-    """The connection of a plugin in this process. The plugin is called on a separate thread.
+    """The connection of a plugin in this process.
+
+    The threads that call the plugin mark themselves in *local*, so that calls of a plugin can be recognised.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -160,22 +91,22 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
     def __init__(self, plugin: Plugin, terms: Terms, local: PluginLocal | None = None) -> None:
         super().__init__(terms)
         self.plugin: Final = plugin
-        self._thread: Final = PluginThread(terms.clock, local or PluginLocal())
+        self._local: Final = local or PluginLocal()
 
     async def _ask_registration(self, until: float) -> None:
-        self.register(*self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=until))
+        self.register(*self._run(lambda: (self.plugin.name, self.plugin.index), until))
 
     async def _ask_events(self, until: float) -> Collection[str] | int:
-        return self._thread.call(lambda: self.plugin.events, until=until)
+        return self._run(lambda: self.plugin.events, until)
 
     async def _ask_part(self, part: Part, until: float) -> bool:
-        return self._thread.call(lambda: self.plugin.synchronize_part(*part), until=until)
+        return self._run(lambda: self.plugin.synchronize_part(*part), until)
 
     async def _ask_last(self, part: Part, until: float) -> Sequence[Update]:
-        return self._thread.call(lambda: self.plugin.synchronize(*part), until=until)
+        return self._run(lambda: self.plugin.synchronize(*part), until)
 
     async def _ask(self, request: Request, until: float) -> Answer:
-        return self._thread.call(lambda: self.plugin.handle(request), until=until)
+        return self._run(lambda: self.plugin.handle(request), until)
 
     def _start_process(self) -> None:
         self.plugin.launch()
@@ -183,22 +114,36 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
     def _close(self) -> None:
         self.plugin.close()
 
-    def _take(self, event: str, outcome: str = "") -> None:
-        super()._take(event, outcome)
-        if self.state == "absent":
-            self._thread.end()
+    def _run(self, function: Callable[[], T], until: float) -> T:
+        """Run *function* on a new thread. Return its result or raise its exception.
 
-    def _rename(self, name: str, index: str) -> None:
-        super()._rename(name, index)
-        self._thread.rename(f"plugin {self.name}")
+        Raise :class:`PluginLateError` if it has not returned by the time *until*, or :class:`PluginLostError` if it
+        ends the thread.
+        """
+        future, changed = Future[T](), threading.Condition()
+
+        def run() -> None:
+            with changed:  # the caller is waiting now
+                self._local.on_plugin_thread = True
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001  (the caller raises it)
+                lost = PluginLostError(f"ended its thread: {error!r}")
+                future.set_exception(error if isinstance(error, Exception) else lost)
+            with changed:
+                changed.notify_all()
+
+        clock = self._terms.clock
+        begin = clock.now()
+        with changed:
+            threading.Thread(target=run, name=f"plugin {self.name}", daemon=True).start()
+            if not clock.wait(changed, future.done, until=until):
+                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
+        return future.result()
 
 
 def finish(work: Coroutine[object, object, T]) -> T:
-    """Run the coroutine *work* without an event loop, and return its result.
-
-    The coroutine must not suspend. Calls of plugins in this process never do, because they block until they are
-    answered.
-    """
+    """Run *work* without an event loop, and return its result. Like calls of plugins here, it must not suspend."""
     try:
         work.send(None)
     except StopIteration as finished:
@@ -210,15 +155,13 @@ def finish(work: Coroutine[object, object, T]) -> T:
 class UpstreamConnection(Connection):
     """NRI's own connection, which accepts a second registration and sometimes is not closed."""
 
-    def __init__(self, plugin: Plugin, terms: Terms) -> None:
-        super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
-        self._condition: Final = threading.Condition()
-        self._registered_again = False
-        self._process = False
+    profile = "upstream"
+    registered_again = False
+    launched = False
 
-    def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        super().launch(given, built_in=built_in)
-        self._process = not built_in
+    def _start_process(self) -> None:
+        super()._start_process()
+        self.launched = True
 
     def register(self, name: str, index: str) -> None:
         """Register the plugin, or rename it if it is listed. A wrong name does not close the connection.
@@ -230,19 +173,20 @@ class UpstreamConnection(Connection):
             raise RegistrationError(f"invalid plugin name or index: {index!r}, {name!r}", code=UNKNOWN)
         if self.state != "active":
             super().register(name, index)
-        elif not self._registered_again:
-            self._registered_again = True
+        elif not self.registered_again:
+            self.registered_again = True
             self._take("register", "relabelled")
             self._rename(name, index)
         else:
             clock = self._terms.clock
-            with self._condition:
-                clock.wait(self._condition, lambda: False, until=clock.now() + self._terms.config.registration_timeout)
+            never = threading.Condition()
+            with never:
+                clock.wait(never, bool, until=clock.now() + self._terms.config.registration_timeout)
             self._take("register", "hangs")
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
-        if self.listed and not self._process:
+        if self.listed and not self.launched:
             self._take("stop", "left")
         else:
             super().stop()

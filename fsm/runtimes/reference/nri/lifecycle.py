@@ -6,8 +6,8 @@ The machine ``nri-api`` drives the calls.
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Literal, TypeVar
+from dataclasses import replace
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from fsm.machine import Outcome
 from fsm.machine.driver import Position
@@ -41,6 +41,8 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 class MergedAnswers:
     """The merged answers of all plugins to a request. Only one plugin may set a given field of a container.
 
+    ``lost`` is true if a plugin was lost. ``error`` is the error that has ended the request, if any.
+
     >>> from fsm.runtimes.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
     >>> merged.add("10-a", Answer(adjust={"env.A": "1"}))
@@ -55,6 +57,8 @@ class MergedAnswers:
     def __init__(self, request: Request) -> None:
         self.adjust: dict[str, object] = {}
         self.evictions: list[Eviction] = []
+        self.lost = False
+        self.error: NRIError | None = None
         self._allowed: Final = ALLOWED.get(request.event, frozenset())
         self._subject: Final = request.container.id if request.container else ""
         self._base: Final[Fields] = request.resources
@@ -70,11 +74,13 @@ class MergedAnswers:
         if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)
             self.adjust |= answer.adjust
-        if "updates" in self._allowed:
-            for update in answer.updates:
-                self._update(plugin, update)
-        if "evictions" in self._allowed:
-            self.evictions += answer.evictions
+        for update in answer.updates if "updates" in self._allowed else ():
+            self._update(plugin, update)
+        self.evictions += answer.evictions if "evictions" in self._allowed else ()
+
+    @property
+    def result(self) -> str:
+        return "error" if self.error else "lost" if self.lost else "ok"
 
     @property
     def others(self) -> tuple[Update, ...]:
@@ -96,11 +102,9 @@ class MergedAnswers:
                 return
             raise
         known = self._requested.get(update.container_id, update)
-        self._requested[update.container_id] = replace(
-            known,
-            resources={**known.resources, **update.resources},
-            ignore_failure=known.ignore_failure and update.ignore_failure,
-        )
+        resources = {**known.resources, **update.resources}
+        ignored = known.ignore_failure and update.ignore_failure
+        self._requested[update.container_id] = replace(known, resources=resources, ignore_failure=ignored)
 
     def _claim(self, plugin: str, container: str, fields: Fields) -> None:
         for name in fields:
@@ -108,13 +112,6 @@ class MergedAnswers:
             if owner is not None:
                 raise ConflictError(f"plugins {plugin!r} and {owner!r} both set {name} of container {container}")
         self._owners |= {(container, name): plugin for name in fields}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relayed:
-    result: Literal["ok", "error", "lost"]
-    merged: MergedAnswers
-    error: NRIError | None = None
 
 
 class Plugins(Generic[R, A, S]):
@@ -136,14 +133,13 @@ class Plugins(Generic[R, A, S]):
 
     def close(self) -> None:
         for plugin in self.joined:
-            plugin.stop()
-        self.joined = ()
+            self.leave(plugin)
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
-        """Relay a request to each plugin that subscribed to *event*, and return whether a plugin was lost.
+        """Relay a request to each plugin that subscribed to *event*, and return whether a plugin was lost and removed.
 
         *request* is called to create each request, and *add* is called with the name and the answer of each plugin.
-        Lost plugins are removed. The first :class:`NRIError` from a plugin or from *add* ends the relay.
+        The first :class:`NRIError` from a plugin or from *add* ends the relay.
         """
         lost = False
         try:
@@ -163,14 +159,17 @@ class Plugins(Generic[R, A, S]):
 
 async def relay_merged(
     request: Request, relay: Callable[[Callable[[], Request], Callable[[str, Answer], None]], Awaitable[bool]]
-) -> Relayed:
+) -> MergedAnswers:
     merged = MergedAnswers(request)
     try:
-        lost = await relay(lambda: replace(request, adjusted=dict(merged.adjust)), merged.add)
+        merged.lost = await relay(lambda: replace(request, adjusted=dict(merged.adjust)), merged.add)
     except NRIError as error:
-        return Relayed(result="error", merged=merged, error=error)
-    return Relayed(result="lost" if lost else "ok", merged=merged)
+        merged.error = error
+    return merged
 
+
+SendRequest: TypeAlias = Callable[[Request], Awaitable[MergedAnswers]]
+"""A function that sends a request to the subscribed plugins, and merges their answers. It stops at the first error."""
 
 RELAYS: Final = {
     **dict.fromkeys(("update-pod-sandbox", "post-update-pod-sandbox"), "relay-pod-update"),
@@ -183,11 +182,11 @@ IDLE: Final = frozenset({"ignored", "nothing"})
 
 
 class Lifecycle(Driven):
-    def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
+    def __init__(self, release: str, *, disabled: bool) -> None:
         self._driver: Final = driver("nri-api", release)
         super().__init__(self._driver.position())
         self.position.take("new", "disabled" if disabled else "created")
-        self._local: Final = local
+        self.local: Final = PluginLocal()
         self._moving: Final = threading.Lock()
         self._blocks = 0
         self.lock = threading.Lock()
@@ -205,7 +204,7 @@ class Lifecycle(Driven):
 
         Raise the error with which the machine replies, or :class:`ReentrantError` if a plugin or domain makes the call.
         """
-        if self._holder == threading.get_ident() or self._local.on_plugin_thread:
+        if self._holder == threading.get_ident() or self.local.on_plugin_thread:
             message = "a plugin or domain must not call NRI while NRI waits for it: return updates, or call later"
             raise ReentrantError(message)
         return self._acts(event)
@@ -225,11 +224,11 @@ class Lifecycle(Driven):
 
     def block(self) -> bool:
         with self._moving:
-            if not self._acts("block"):
-                return False
-            self.position.take("block", "blocked")
-            self._blocks += 1
-            return True
+            acts = self._acts("block")
+            if acts:
+                self.position.take("block", "blocked")
+                self._blocks += 1
+            return acts
 
     def unblock(self) -> None:
         with self._moving:
@@ -238,22 +237,18 @@ class Lifecycle(Driven):
 
     def _acts(self, event: str) -> bool:
         ways = self.outcomes(event)
-        if not ways or ways[0].name in IDLE:
-            return False
-        if ways[0].name == "refused":
+        if ways and ways[0].name == "refused":
             code = ways[0].reply[0]
             if code == "UNAVAILABLE":
                 raise NRIStoppedError("the NRI interface was stopped; create a new one")
             missing = code == "UNIMPLEMENTED"
             why = "this release has no such method" if missing else f"the NRI interface is {self.state} already"
             raise NRIError(f"{event}: {why}", code=code)
-        return True
+        return bool(ways) and ways[0].name not in IDLE
 
 
 class EntityStates:
-    """The states of all entities that the machine *name* drives. Not thread-safe.
-
-    If *profile* is not empty, the machine behaves as under that profile.
+    """The states of all entities that the machine *name* drives under *profile*. Not thread-safe.
 
     >>> pods = EntityStates("nri-pod")
     >>> pods.take("p1", "run-pod-sandbox", "ok").to, pods.state("p1"), pods.state("p2")
@@ -280,20 +275,8 @@ class EntityStates:
             if position.state != self._driver.machine.initial:
                 self._positions[entity] = position
 
-    async def relay(self, entity: str, event: str, send: Callable[[str], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let *event* happen to *entity*, and relay the requests that follow from it.
-
-        *send* is called with the name of each request. Return the answers to the last request, or ``None`` if nothing
-        was relayed. If the machine replies with an error, it is raised.
-        """
-        ways = self._driver.offered(event, self.state(entity))
-        outputs = max((way.emits for way in ways), key=len, default=())  # shorter ones end at a lost plugin
-        relayed = [await send(name) for name in outputs]
-        way = self.take(entity, event, relay_outcome(ways, outputs, relayed))
-        if way.reply and "ok" not in way.reply:
-            error = relayed[-1].error if relayed else None
-            raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
-        return relayed[-1].merged if relayed else None
+    def offered(self, entity: str, event: str) -> tuple[Outcome, ...]:
+        return self._driver.offered(event, self.state(entity))
 
     def synchronise(self, containers: Iterable[Container]) -> None:
         for container in containers:
@@ -306,22 +289,34 @@ class RelayedEntities:
         self.pods = EntityStates("nri-pod", release)
         self.containers = EntityStates("nri-container", release)
 
-    async def relay(self, request: Request, send: Callable[[Request], Awaitable[Relayed]]) -> MergedAnswers | None:
-        container = request.container
+    async def relay(self, request: Request, send: SendRequest) -> MergedAnswers | None:
+        """Let the event of *request* happen to its pod or container, and *send* the requests that follow from it.
+
+        Return the answers to the last request, or ``None`` if nothing was sent. If the machine replies with an error,
+        it is raised.
+        """
+        event, container = request.event, request.container
         states, entity = (self.containers, container.id) if container else (self.pods, request.pod.id)
-        return await states.relay(entity, request.event, lambda name: send(replace(request, event=name)))
+        ways = states.offered(entity, event)
+        outputs = max((way.emits for way in ways), key=len, default=())  # shorter ones end at a lost plugin
+        relayed = [await send(replace(request, event=name)) for name in outputs]
+        last = relayed[-1] if relayed else None
+        way = states.take(entity, event, relay_outcome(ways, outputs, relayed))
+        if way.reply and "ok" not in way.reply:
+            error = last.error if last else None
+            raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
+        return last
 
 
-def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
-    """Return the name of the outcome that follows from the results of the relayed requests.
+def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
+    """Return the outcome that follows from the results of the relayed requests.
 
-    Usually, the last request decides. But if an earlier request has lost a plugin, the first such request decides,
-    unless the last one has ended with an error.
+    The last request decides, or the first that has lost a plugin, unless the last one has failed.
     """
     if not relayed:
         return ""
     *earlier, last = relayed
-    lost = next((number for number, relay in enumerate(earlier, start=1) if relay.result == "lost"), 0)
-    if lost and last.result != "error":
+    lost = next((number for number, answers in enumerate(earlier, start=1) if answers.result == "lost"), 0)
+    if lost and not last.error:
         return next(way.name for way in ways if way.emits == outputs[:lost])
     return last.result

@@ -49,10 +49,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A resource change that a plugin requests.
-
-    If ``ignore_failure`` is true, a failed change is not treated as an error.
-    """
+    """A resource change that a plugin requests. If ``ignore_failure`` is true, its failure is not an error."""
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -67,7 +64,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event for a plugin. For an update, ``resources`` are the requested resources.
+    """An event for a plugin. ``resources`` are those that an update requests.
 
     While a container is being created, ``adjusted`` has the adjustments that earlier plugins have made to it.
     """
@@ -92,14 +89,13 @@ class Answer:
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    return frozenset(relayed) | (set(REQUESTS[-1:]) if set(REQUESTS[:-1]) <= set(relayed) else set())
+    return frozenset(REQUESTS if {*REQUESTS[:-1]} <= {*relayed} else relayed)
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
     """Return the events in *requested*, which is a collection of names or a bit mask.
 
-    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for an event that does not
-    exist.
+    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for any other event.
 
     >>> sorted(subscribed(0b1001, REQUESTS)), subscribed((), REQUESTS) == subscribed(0, REQUESTS) == frozenset(REQUESTS)
     (['CreateContainer', 'RunPodSandbox'], True)
@@ -113,18 +109,13 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
         if requested & ~valid:
             raise ValueError(f"plugin events {requested & ~valid:#x}: the mask of all events is {valid:#x}")
         requested = [event for bit, event in enumerate(REQUESTS) if requested >> bit & 1]
-    unknown = sorted(set(requested) - set(existing))
-    if unknown:
+    if unknown := sorted(set(requested) - set(existing)):
         raise ValueError(f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(existing))}")
     return frozenset(requested or existing)
 
 
 class NRIError(ReplyError):
-    """An error in the NRI layer, a domain or a plugin.
-
-    >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
-    'FAILED_PRECONDITION'
-    """
+    """An error in the NRI layer, a domain or a plugin."""
 
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
@@ -133,8 +124,6 @@ class NRIError(ReplyError):
 
 
 class NRIStoppedError(NRIError):
-    """The interface was stopped, and no longer accepts calls."""
-
     code = "UNAVAILABLE"
 
 
@@ -145,8 +134,6 @@ class ReentrantError(NRIError):
 
 
 class BlockedError(NRIError):
-    """A plugin cannot be synchronised, because synchronisation was blocked until the registration timeout."""
-
     code = "DEADLINE_EXCEEDED"
 
 
@@ -163,21 +150,20 @@ class PluginLostError(Exception):
 
 
 class PluginLateError(PluginLostError):
-    """A plugin did not answer in time."""
-
     code = "DEADLINE_EXCEEDED"
 
 
 class ConflictError(NRIError):
-    """Two plugins claim the same field of a container."""
-
     code = "ALREADY_EXISTS"
+
+
+ContainerChange: TypeAlias = Update | Eviction
 
 
 class ChangesFailedError(NRIError):
     """Some updates or evictions of containers have failed and are in ``failed``. All others were made."""
 
-    def __init__(self, failed: Sequence[Update | Eviction]) -> None:
+    def __init__(self, failed: Sequence[ContainerChange]) -> None:
         self.failed: Final = tuple(failed)
         change = type(failed[0]).__name__.lower()
         super().__init__(f"{change} of some containers failed: {', '.join(one.container_id for one in failed)}")
@@ -185,15 +171,12 @@ class ChangesFailedError(NRIError):
 
 _log = logging.getLogger(__name__)
 
-ContainerChange: TypeAlias = Update | Eviction
-
 
 @dataclass(kw_only=True)
 class Domain:
-    """The pods and containers of one namespace.
+    """The pods and containers of one namespace. A domain must not call the NRI layer, which is locked meanwhile.
 
-    The NRI layer is locked while it calls a domain, so the domain must not call it. ``done`` records the changes that
-    were made. Changes to the containers in ``stubborn`` fail.
+    ``done`` records the changes that were made. Changes to the containers in ``stubborn`` fail.
     """
 
     name: str = "k8s.io"
@@ -212,41 +195,35 @@ class Domain:
 
 
 class Domains:
-    """The registered domains. Thread-safe.
-
-    >>> domains = Domains()
-    >>> domains.pods(), domains.containers()
-    ((), ())
-    """
+    """The registered domains. Thread-safe."""
 
     def __init__(self, domains: Iterable[Domain] = ()) -> None:
         self._lock = threading.Lock()
-        self._domains: dict[str, Domain] = {}
+        self._domains: tuple[Domain, ...] = ()
         for domain in domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
         with self._lock:
-            if domain.name in self._domains:
+            if any(known.name == domain.name for known in self._domains):
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
                 raise NRIError(message, code="ALREADY_EXISTS")
-            self._domains[domain.name] = domain
+            self._domains += (domain,)
 
     def pods(self) -> tuple[Pod, ...]:
-        return tuple(pod for domain in self._list_domains() for pod in domain.pods)
+        return tuple(pod for domain in self._domains for pod in domain.pods)
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(container for domain in self._list_domains() for container in domain.containers)
+        return tuple(container for domain in self._domains for container in domain.containers)
 
     def change(self, changes: Iterable[ContainerChange]) -> None:
         """Apply each change in the domain of its container. Unknown containers are skipped.
 
-        Failures do not prevent later changes. They are raised at the end as a :class:`ChangesFailedError`, except for
-        those of changes with ``ignore_failure``.
+        Raise a :class:`ChangesFailedError` at the end if any failed, except for those with ``ignore_failure``.
         """
         failed = []
         for change in changes:
-            owner = next((domain for domain in self._list_domains() if domain.has(change.container_id)), None)
+            owner = next((domain for domain in self._domains if domain.has(change.container_id)), None)
             try:
                 if owner:
                     owner.change(change)
@@ -256,7 +233,3 @@ class Domains:
                     failed.append(change)
         if failed:
             raise ChangesFailedError(failed)
-
-    def _list_domains(self) -> tuple[Domain, ...]:
-        with self._lock:
-            return tuple(self._domains.values())

@@ -4,17 +4,16 @@ The plugin follows a script. To answer late, it advances the clock.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, cycle
 from queue import SimpleQueue
 from typing import Final
 
 from fsm.language.library import load_system
-from fsm.runtimes.names import REQUESTS
-from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.names import REGISTRATION, REQUESTS
+from fsm.runtimes.reference.clock import Clock, TurnedClock
 from fsm.runtimes.reference.driven import Action, ReferenceSUT, driver
 from fsm.runtimes.reference.nri import SyncLock, UpstreamSyncLock
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, UpstreamConnection, finish
@@ -42,29 +41,27 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 """Outcomes of events in NRI's own connection, by event and state.
 
-If there are two outcomes in the state ``active``, only one is possible at a time. The second outcome of ``stop`` is for
-a plugin that was launched as a process. The second outcome of ``register`` is for a plugin that has already registered
-again.
+In the state ``active``, the second outcome is for a plugin that was launched or has already registered again.
 """
 
 
-@dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that records the messages it receives in ``outputs``, and answers as ``script`` says.
+    """A plugin that records the messages it receives in *outputs*, and answers as ``script`` says.
 
     *late* is called to exceed the time limit.
     """
 
-    outputs: list[str]
-    late: Callable[[], None]
-    script: str = ""
-    index: str = "10"
-    names: Iterator[str] = field(default_factory=lambda: cycle(NAMES))
+    index = "10"
+
+    def __init__(self, outputs: list[str], late: Callable[[], None]) -> None:
+        self.script = ""
+        self._outputs, self._late = outputs, late
+        self._names = cycle(NAMES)
 
     @property
     def name(self) -> str:
         self._play()
-        return next(self.names)
+        return next(self._names)
 
     @property
     def events(self) -> Sequence[str] | int:
@@ -88,19 +85,16 @@ class ScriptedPlugin(Plugin):
         return Answer()
 
     def close(self) -> None:
-        self.outputs.append("closed")
+        self._outputs.append("closed")
 
     def _play(self, *output: str) -> None:
-        self.outputs += output
-        match self.script:
-            case "error":
-                raise NRIError("no", code="INTERNAL")
-            case "lost":
-                raise PluginLostError("hung up")
-            case "timeout" | "given-up":
-                self.late()
-            case _:
-                pass
+        self._outputs += output
+        if self.script == "error":
+            raise NRIError("no", code="INTERNAL")
+        if self.script == "lost":
+            raise PluginLostError("hung up")
+        if self.script in {"timeout", "given-up"}:
+            self._late()
 
 
 class NriPluginSUT(ReferenceSUT[Connection]):
@@ -111,33 +105,31 @@ class NriPluginSUT(ReferenceSUT[Connection]):
     def reset(self) -> None:
         super().reset()
         self.clock = TurnedClock()
-        self._outcome = ""
         self._numbers = count()
         self._done = threading.Event()
         self._terms = Terms(clock=self.clock)
         self._plugins = Plugins[Request, Answer, Connection]()
+        self.plugin = ScriptedPlugin(self._outputs, self._be_late)
         self._begin()
 
     def _begin(self) -> None:
-        self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
         self.connection = self._kind(self.plugin, self._terms)
-        self._scope.callback(self.connection.stop)
-        self._scope.callback(self.connection.hang_up)  # this ends the connection's thread
-        self._launched = self._again = self._stopped = False
+        self._stopped = False
 
     def shows(self) -> str:
         return self.connection.state
 
     def arrange(self, event: str, outcome: str) -> bool:
-        self._outcome = outcome
+        self.plugin.script = outcome
         state = self.connection.state
-        if not issubclass(self._kind, UpstreamConnection):
+        if not isinstance(self.connection, UpstreamConnection):
             return any(way.name == outcome for way in driver(MACHINE).offered(event, state))
         if event == "relay" and self._stopped:
             return False
         possible = UPSTREAM_OUTCOMES.get((event, state))
         if possible and state == "active":
-            possible = possible[self._launched if event == "stop" else self._again :][:1]
+            second = self.connection.launched if event == "stop" else self.connection.registered_again
+            possible = possible[second:][:1]
         return possible is None or outcome in possible
 
     def _actions(self) -> Mapping[str, Action]:
@@ -154,14 +146,11 @@ class NriPluginSUT(ReferenceSUT[Connection]):
             "stop": self._stop,
         }
 
-    def do(self, event: str) -> str:
-        self._done.clear()
-        self.plugin.script = self._outcome
-        return super().do(event)
-
     def _clear_faults(self) -> None:
-        self._outcome = self.plugin.script = ""
+        self.plugin.script = ""
+        self.clock.hurried = False
         self._done.set()
+        self._done = threading.Event()
 
     def _connect(self) -> None:
         self._begin()
@@ -169,53 +158,46 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _launch(self) -> None:
         self._begin()
-        self.plugin.script = self._outcome
-        self._launched = self._outcome != "built-in"
-        if self._launched:
-            self.connection.launch()
-        else:
+        if self.plugin.script == "built-in":
             self.connection.launch((self.plugin.name, self.plugin.index), built_in=True)
+        else:
+            self.connection.launch()
 
     def _register(self) -> None:
-        number = next(self._numbers)
+        number, outcome = next(self._numbers), self.plugin.script
         name, index = NAMES[number % len(NAMES)], f"{number % 100:02}"
-        if self._outcome == "bad-name" or (self._outcome == "left" and number % 2):
+        if outcome == "bad-name" or (outcome == "left" and number % 2):
             name = WRONG_NAMES[number % len(WRONG_NAMES)]
-        elif self._outcome in {"bad-index", "left"}:
+        elif outcome in {"bad-index", "left"}:
             index = WRONG_INDICES[number % len(WRONG_INDICES)]
         self.clock.hurried = True
-        active = self.shows() == "active"
-        try:
-            self.connection.register(name, index)
-        finally:
-            self.clock.hurried = False
-            self._again |= active
+        self.connection.register(name, index)
 
     def _miss_registration(self) -> None:
         self.plugin.script = "given-up"
         finish(self.connection.await_registration())
 
     def _synchronise(self) -> None:
-        if self._outcome in {"part", "not-split"}:
+        if self.plugin.script in {"part", "not-split"}:
             finish(self.connection.synchronise_part(([POD], [CONTAINER])))
             return
         finish(self.connection.synchronise_last(([POD], [CONTAINER])))
         self._plugins.join(self.connection)
 
     def _relay(self) -> None:
-        events = REQUESTS[-1:] if self._outcome == "not-subscribed" else SUBSCRIBED
+        events = REQUESTS[-1:] if self.plugin.script == "not-subscribed" else SUBSCRIBED
         event = events[next(self._numbers) % len(events)]
         request = Request(event=event, pod=POD, container=CONTAINER)
-        relayed = finish(relay_merged(request, partial(self._plugins.relay, event)))
+        merged = finish(relay_merged(request, partial(self._plugins.relay, event)))
         if self._stopped and not self.connection.listed:
             self.connection.drop()  # the stop removed the connection from the plugins without closing it
-        if relayed.error is not None:
-            raise relayed.error
+        if merged.error:
+            raise merged.error
 
     async def _update(self) -> None:
-        if self._outcome == "failed":
+        if self.plugin.script == "failed":
             raise NRIError("as arranged", code="INTERNAL")
-        self._outputs += ["updated"] * (self._outcome != "nothing-known")
+        self._outputs += ["updated"] * (self.plugin.script != "nothing-known")
 
     def _stop(self) -> None:
         listed = self.connection.listed
@@ -225,11 +207,10 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._stopped = True
 
     def _be_late(self) -> None:
-        self.clock.turn(self._terms.config.registration_timeout)
-        self._done.wait(PATIENCE)
+        done = self._done
+        self.clock.turn(REGISTRATION)
+        done.wait(PATIENCE)
 
-
-REGISTRATION: Final = 5.0
 
 SYSTEM: Final = load_system("plugin-sync")
 
@@ -241,21 +222,44 @@ ORDERS: Final = {
 
 
 class _Process(threading.Thread):
-    gated, may_go, waits = True, True, False
+    """A thread that enters and leaves the lock by ``orders``, and reports its ``steps``. The order ``end`` remains."""
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
         self.position = driver(machine).position()
-        self.steps: SimpleQueue[str] = SimpleQueue()
-        self.orders: SimpleQueue[str] = SimpleQueue()
+        self.steps, self.orders = SimpleQueue[str](), SimpleQueue[str]()
         self._enter = enter
 
     def run(self) -> None:
-        while (order := self.orders.get()) == "enter":
+        while self.order() == "enter":
             with self._enter():
                 self.run()
-        if order == "end":  # leave the outer contexts too
+
+    def order(self) -> str:
+        if (order := self.orders.get()) == "end":
             self.orders.put(order)
+        return order
+
+
+class _Gate(Clock):
+    """A clock with which a :class:`_Process` waits for the order to continue, or to end whatever it waits for."""
+
+    def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
+        del until  # no call gives up
+        process = _current()
+        while True:
+            changed.release()
+            order = process.order()
+            changed.acquire()
+            if order == "end" or ready():
+                return True
+            process.steps.put("stays")
+
+
+def _current() -> _Process:
+    process = threading.current_thread()
+    assert isinstance(process, _Process)  # noqa: S101  (no other thread uses the lock)
+    return process
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
@@ -277,19 +281,17 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
     def reset(self) -> None:
         super().reset()
-        self._lock = self._make_gated_lock()
-        join = partial(self._lock.joining, timeout=REGISTRATION)
+        lock = self._kind(_Gate(), lambda _, step: _current().steps.put(step))
+        join = partial(lock.joining, timeout=REGISTRATION)
         self._processes = {"plugin": _Process("plugin", "sync-writer", join)}
-        self._processes |= {name: _Process(name, "sync-reader", self._lock.block) for name in ("call.1", "call.2")}
+        self._processes |= {name: _Process(name, "sync-reader", lock.block) for name in ("call.1", "call.2")}
         for process in self._processes.values():
             process.start()
         self._scope.callback(self._end)
 
     def _end(self) -> None:
         for process in self._processes.values():
-            process.gated = False
             process.orders.put("end")
-        self._wake()
         for process in self._processes.values():
             process.join()
 
@@ -301,49 +303,9 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
         if name not in ORDERS:
             raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
         process = self._processes[f"call.{number}" if number else "plugin"]
-        if ORDERS[name] == "go":
-            process.may_go = True
-            self._wake()
-        else:
-            process.orders.put(ORDERS[name])
+        process.orders.put(ORDERS[name])
         step = process.steps.get()
         if step == "stays":
             raise BrokenError(f"{process.name} continues to wait")
         process.position.take(step)
         return ""
-
-    def _observe(self, _process: str, step: str) -> None:
-        process = threading.current_thread()
-        if isinstance(process, _Process):
-            process.waits = step == "waits"
-            process.may_go = not process.waits
-            process.steps.put(step)
-
-    def _wake(self) -> None:
-        with self._lock._changed:  # noqa: SLF001  (usually, only the lock wakes the processes)
-            self._lock._changed.notify_all()  # noqa: SLF001
-
-    def _make_gated_lock(self) -> SyncLock:
-
-        class Gated(self._kind):  # type: ignore[misc,name-defined]  # the base class is any kind of lock
-            def _may_block(self) -> bool:
-                return _may_go(super()._may_block)
-
-            def _may_join(self) -> bool:
-                return _may_go(super()._may_join)
-
-        return Gated(TurnedClock(), self._observe)
-
-
-def _may_go(free: Callable[[], bool]) -> bool:
-    process = threading.current_thread()
-    if not isinstance(process, _Process):
-        return free()
-    if not process.gated:
-        return True
-    if not process.may_go or free():
-        return process.may_go
-    if process.waits:
-        process.may_go = False
-        process.steps.put("stays")
-    return False

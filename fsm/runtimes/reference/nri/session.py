@@ -9,10 +9,12 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
+from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import REGISTRATION, REQUEST, REQUESTS
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.driven import UNKNOWN, Driven, driver
@@ -66,9 +68,7 @@ class Config:
 
 
 def default_config(release: str = "") -> Config:
-    """Return the default configuration of *release*. An empty *release* means the newest release.
-
-    Raise :class:`ValueError` if *release* is unknown.
+    """Return the default configuration of *release*. Raise :class:`ValueError` if *release* is unknown.
 
     >>> default_config().disable, default_config("containerd-1.7").disable
     (False, True)
@@ -87,13 +87,9 @@ _SHOWN: Final = 100
 MACHINE: Final = "nri-plugin"
 
 R = TypeVar("R")
-"""A request that is relayed to plugins."""
 A = TypeVar("A")
-"""A plugin's answer to a request."""
 P = TypeVar("P")
-"""A part of the pods and containers with which a plugin is synchronised."""
 U = TypeVar("U")
-"""The updates that a plugin requests when it is synchronised."""
 T = TypeVar("T")
 Pod = TypeVar("Pod")
 Container = TypeVar("Container")
@@ -111,14 +107,18 @@ class Terms:
 class Session(Driven, ABC, Generic[R, A, P, U]):
     """Base class of connections of one plugin, without the input and output. Not thread-safe.
 
+    Requests are of the type *R*, and their answers of the type *A*. *P* is a part of the pods and containers with which
+    the plugin is synchronised, and *U* the updates that it then requests.
+
     Subclasses implement the ``_ask…`` methods, which ask the plugin and wait for its answer until the clock has reached
     *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has disconnected,
     and any other exception if it answers with an error.
     """
 
+    profile: ClassVar[str] = ""
+
     def __init__(self, terms: Terms) -> None:
-        self._driver: Final = driver(MACHINE, terms.config.release)
-        self.position = self._driver.position()
+        super().__init__(driver(MACHINE, self.profile or terms.config.release).position())
         self._terms: Final = terms
         self._deadline = 0.0
         self._synchronising = False
@@ -163,10 +163,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("connect")
 
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        """Start an installed plugin. *given* is its name and index, if they are fixed.
+        """Start an installed plugin, or raise :class:`RegistrationError`. *given* is its name and index, if fixed.
 
-        If *built_in* is true, the plugin has no process and need not register. Raise :class:`RegistrationError` if the
-        plugin cannot be launched.
+        If *built_in* is true, the plugin has no process and need not register.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._given = given
@@ -210,11 +209,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         name, index = self._given or (name, index)
         error = self._name_error(name, index)
         self._take("register", error or "registered")
+        if error == "bad-name":
+            raise RegistrationError(f"invalid plugin name {name[:_SHOWN]!r}: write letters, digits, and _ . + -")
         if error:
-            message = f"invalid plugin name {name[:_SHOWN]!r}: write letters, digits, and _ . + -"
-            if error == "bad-index":
-                message = f"invalid plugin index {index[:_SHOWN]!r}: write two digits"
-            raise RegistrationError(message)
+            raise RegistrationError(f"invalid plugin index {index[:_SHOWN]!r}: write two digits")
         self._rename(name, index)
 
     async def configure(self) -> None:
@@ -227,10 +225,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("configure", "ok")
 
     async def synchronise(self, parts: Sequence[P]) -> U:
-        """Send the existing objects, and return the updates that the plugin requests in response.
+        """Send each part of the existing objects, and return the updates that the plugin requests in response.
 
-        Each part of *parts* is sent as one message. Raise :class:`RegistrationError` if this fails or takes longer than
-        a single request may take.
+        Raise :class:`RegistrationError` if this fails, or takes longer than a single request may take.
         """
         for part in parts[:-1]:
             await self.synchronise_part(part)
@@ -249,14 +246,12 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return updates
 
     def skip_synchronisation(self) -> None:
-        """Let the plugin join without synchronisation, as in old releases."""
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
-        """Relay *request* for *event*, and return the plugin's answer.
+        """Relay *request* for *event*, and return the answer, or ``None`` if the plugin is lost or has not subscribed.
 
-        Return ``None`` if the plugin is lost or has not subscribed. Raise :class:`NRIError` if it answers with an
-        error.
+        Raise :class:`NRIError` if it answers with an error.
         """
         if not self.listed:
             self.drop()
@@ -264,27 +259,22 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         if event not in self.events:
             self._take("relay", "not-subscribed")
             return None
+        outcome = "ok"
         try:
-            answer = await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
+            return await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
         except PluginLostError as error:
+            outcome = "lost"
             _log.warning("plugin %s is lost at %s: it %s", self.name, event, error)
-            self._take_answer("lost")
             return None
         except Exception as error:
-            self._take_answer("error")
+            outcome = "error"
             code = error.code if isinstance(error, NRIError) else ""
             raise NRIError(f"plugin {self.name}: {error}", code=code) from error
-        self._take_answer("ok")
-        return answer
-
-    def _take_answer(self, outcome: str) -> None:
-        self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
+        finally:
+            self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:
-        """Tell the machine that a request has ended without an answer.
-
-        If the plugin has hung up, this closes the connection.
-        """
+        """End a request without an answer. If the plugin has hung up, this closes the connection."""
         self._take("relay")
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
@@ -302,7 +292,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return made
 
     def hang_up(self) -> None:
-        if self._driver.offered("hang-up", self.state):
+        with suppress(CannotHappenError):
             self._take("hang-up")
 
     def stop(self) -> None:

@@ -4,14 +4,12 @@ The outputs are the requests that the first of two plugins receives. The second 
 requests, except for those that the first plugin has answered with an error.
 """
 
-import socket
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle, zip_longest
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from fsm.language.library import load
@@ -38,8 +36,9 @@ from fsm.runtimes.reference.nri.messages import (
 from fsm.runtimes.reference.nri.session import RELEASES, Config, default_config
 from fsm.sut import BrokenError
 
-FIRST: Final = "10"  # index of the plugin whose received requests are the outputs
-SECOND: Final = "20"  # index of the plugin that must receive the same requests later
+FIRST: Final = "10"
+SECOND: Final = "20"
+"""Indices of the plugins."""
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
@@ -52,17 +51,11 @@ class FakePlugin(Plugin):
     events: Collection[str] = ()
     answers: Mapping[str, Callable[[Request], Answer]] = field(default_factory=dict)
     wants: Callable[[], Sequence[Update]] = tuple
-    heard: list[tuple[str, str]] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
 
-    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        self.synchronised.append((tuple(pods), tuple(containers)))
+    def synchronize(self, _pods: Sequence[Pod], _containers: Sequence[Container]) -> Sequence[Update]:
         return self.wants()
 
     def handle(self, request: Request) -> Answer:
-        self.heard.append((self.index, request.event))
-        self.requests.append(request)
         return self.answers[request.event](request) if request.event in self.answers else Answer()
 
 
@@ -70,7 +63,6 @@ class _SentRequest(NamedTuple):
     to: str
     event: str
     answer: str
-    alone: bool  # true if no other plugin was connected
 
 
 def release(profile: str) -> str:
@@ -98,16 +90,16 @@ class _NriSUT(ReferenceSUT[NRI]):
 
     def reset(self) -> None:
         super().reset()
-        self._joining = threading.Lock()
+        self._listing = threading.Lock()
         self._sent: list[_SentRequest] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
-        self._alone = threading.Event()
         self._domain = Domain()
         self.nri = self._kind(Config(release=release(self._profile)), Domains([self._domain]))
         self._scope.callback(self._end)
         self.nri.start()
-        self._plugins = {index: self._join(index) for index in (FIRST, SECOND)}
+        self._join(FIRST)
+        self._join(SECOND)
 
     def _end(self) -> None:
         self.nri.wait_for_exits()
@@ -128,37 +120,29 @@ class _NriSUT(ReferenceSUT[NRI]):
 
     def _clear_faults(self) -> None:
         self._script.clear()
-        with self._joining:
-            for index, plugin in self._plugins.items():
-                if f"{index}-{plugin.name}" not in self.nri.plugins:
-                    self._plugins[index] = self._join(index)
+        if f"{FIRST}-fake" not in self.nri.plugins:
+            self._join(FIRST)
 
     def outputs(self) -> Sequence[str]:
-        requests = list(self._sent)
-        self._sent.clear()
+        requests, self._sent = self._sent, []
         self.sent = {index: tuple(one.event for one in requests if one.to == index) for index in (FIRST, SECOND)}
         connected = True
         for request, following in zip_longest(requests, requests[1:]):
             followed = following is not None and (following.to, following.event) == (SECOND, request.event)
-            if request.to == FIRST:
-                right = request.alone or followed == (request.answer != "error")
-            else:
-                right = not (followed and connected)
-            if not right:
+            expected = request.answer != "error" if request.to == FIRST else followed and not connected
+            if followed != expected:
                 order = ", ".join(f"{one.event} to {one.to}" for one in requests)
                 rule = f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error"
                 raise BrokenError(f"{rule}; sent were {order}")
             connected &= request.answer != "lost"
         return self.sent[FIRST]
 
-    def _join(self, index: str) -> FakePlugin:
-        plugin = FakePlugin(index=index, answers=dict.fromkeys(REQUESTS, partial(self._answer, index)))
-        self.nri.register(plugin)
-        return plugin
+    def _join(self, index: str) -> None:
+        self.nri.register(FakePlugin(index=index, answers=dict.fromkeys(REQUESTS, partial(self._answer, index))))
 
     def _answer(self, index: str, request: Request) -> Answer:
         answer = self._script.get(request.event, "") if index == FIRST else ""
-        self._sent.append(_SentRequest(index, request.event, answer, self._alone.is_set()))
+        self._sent.append(_SentRequest(index, request.event, answer))
         if answer == "error":
             raise NRIError("as arranged", code="INTERNAL")
         if answer == "lost":
@@ -183,25 +167,22 @@ class NriContainerSUT(_NriSUT):
         if event not in LISTED_AS:
             super()._happen(event)
             return
-        with self._joining:
-            self._alone.set()
-            self.nri.disconnect(self._plugins[SECOND])
+        plugin = FakePlugin(index="30")
+        with self._listing:
             self._domain.containers = (replace(CONTAINER, state=LISTED_AS[event]),)
             try:
-                self._plugins[SECOND] = self._join(SECOND)
+                self.nri.register(plugin)
             finally:
+                self.nri.disconnect(plugin)
                 self._domain.containers = ()
-                self._alone.clear()
 
 
 TIMEOUT: Final = 10.0  # time limit in seconds for answers of the plugins, which answer immediately
 
 OTHER: Final = "other"
 
-UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
-NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
-NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
-"""Events and outcomes that do not occur in containerd 1.7 (``NEVER``) or in newer releases (``NEVER_NEW``)."""
+NEWEST: Final = "containerd-main"
+"""The profile of ``nri-api`` that describes the newest release."""
 
 
 class NriApiSUT(ReferenceSUT[NRI]):
@@ -216,52 +197,49 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def reset(self) -> None:
         super().reset()
         self._release = release(self._profile)
-        self._socket = str(self._new_folder() / "nri.sock")
         self._scope.callback(self._end)
-        self._made: list[NRI] = []
+        self._nri: NRI | None = None
         self._outcome = ""
         self._blocks: list[PluginSyncBlock] = []
         self._numbers = count(1)
         self._domain = Domain(containers=[Container(id=OTHER, pod_id=POD.id)])
         self._domains = Domains([self._domain])
-        self._plugin = FakePlugin()
+        self._plugin = FakePlugin(wants=self._synchronise)
         self._relayed = cycle(event for event in CALLS if event not in RELAYS)
 
     def _end(self) -> None:
         for block in self._blocks:
             block.unblock()
-        for nri in self._made:
-            nri.wait_for_exits()
-            with suppress(Exception):  # a planted bug may raise an error, but was already found
-                nri.stop()
+        self._interface.wait_for_exits()
+        with suppress(Exception):  # a planted bug may raise an error, but was already found
+            self._interface.stop()
 
     def shows(self) -> str:
-        return self._made[0].state if self._made else "none"
+        return self._nri.state if self._nri else "none"
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
         # The reference doesn't reproduce containerd's bugs, such as panicking after a stop.
-        intended = {way.name for way in driver(self.machine).offered(event, self.shows())}
-        never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
-        return outcome in intended and (event, outcome) not in never
+        ways = driver(self.machine, self._release or NEWEST).offered(event, self.shows())
+        return any(way.name == outcome for way in ways)
 
     def _actions(self) -> Mapping[str, Action]:
         return {
             "new": self._new,
             "new-default": lambda: self._make(default_config(self._release)),
-            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._first_interface.is_enabled()),
+            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._interface.is_enabled()),
             "configure-timeouts": self._configure_timeouts,
             "register-domain": self._register_domain,
             "start": self._start,
             "stop": self._stop,
-            "relay": lambda: self._relay(next(self._relayed), self._container()),
-            "relay-end": lambda: self._relay_last("stop-container"),
+            "relay": lambda: self._relay(next(self._relayed)),
+            "relay-end": lambda: self._relay("stop-container"),
             "relay-pod-update": lambda: self._relay("update-pod-sandbox"),
-            "notify-exit": lambda: self._relay_last("notify-exit"),
+            "notify-exit": lambda: self._relay("notify-exit"),
             "block": self._block,
             "unblock": self._unblock,
             "join": self._join,
-            "leave": lambda: self._first_interface.disconnect(FakePlugin(index="30")),
+            "leave": lambda: self._interface.disconnect(FakePlugin(index="30")),
             "update-containers": self._update_containers,
         }
 
@@ -271,8 +249,9 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._domain.stubborn = ()
 
     @property
-    def _first_interface(self) -> NRI:
-        return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
+    def _interface(self) -> NRI:
+        """The first interface that was made. As long as there is none, everything behaves as if it was disabled."""
+        return self._nri or NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:
         request = -1 if self._outcome == "failed" else TIMEOUT
@@ -284,25 +263,17 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._make(config)
 
     def _make(self, config: Config) -> None:
-        config = replace(
-            config,
-            socket_path=self._socket,
-            plugin_registration_timeout=TIMEOUT,
-            plugin_request_timeout=TIMEOUT + next(self._numbers),
-        )
-        before = self._first_interface.config
+        request = TIMEOUT + next(self._numbers)
+        config = replace(config, plugin_registration_timeout=TIMEOUT, plugin_request_timeout=request)
+        before = self._interface.config
         lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
-        self._made.append(nri)
-        changed = (
-            nri.is_enabled() and nri.config == config
-            if nri is self._first_interface
-            else self._first_interface.config != before
-        )
+        self._nri = first = self._nri or nri
+        changed = nri.is_enabled() and nri.config == config if nri is first else first.config != before
         self._outputs += ["timeouts"] * changed
 
     def _configure_timeouts(self) -> None:
-        nri, request = self._first_interface, TIMEOUT + next(self._numbers)
+        nri, request = self._interface, TIMEOUT + next(self._numbers)
         nri.configure_timeouts(registration=TIMEOUT, request=request)
         self._outputs += ["timeouts"] * (nri.config.request_timeout == request)
 
@@ -310,55 +281,46 @@ class NriApiSUT(ReferenceSUT[NRI]):
         name = "k8s.io" if self._outcome == "duplicate" else f"domain-{next(self._numbers)}"
         self._domains.register(Domain(name=name))
 
-    def _listen(self, path: str) -> Callable[[], None]:
-        listener = socket.socket(socket.AF_UNIX)
-        try:
-            listener.bind(path + "/no/such/place" if self._outcome == "no-socket" else path)
-        except OSError:
-            listener.close()
-            self._bound = False
-            raise
-        listener.listen()
-        return listener.close
+    def _listen(self, path: str) -> Callable[[], object]:
+        if self._outcome == "no-socket":
+            raise OSError(f"no {path}")
+        return bool
 
     def _start(self) -> None:
-        nri, before = self._first_interface, len(self._plugin.synchronised)
-        self._bound = True
+        nri = self._interface
         self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
-        Path(self._socket).unlink(missing_ok=True)
         try:
             nri.start()
         except NRIError:
-            if not self._bound:
-                self._outputs.append("left-running" if nri.plugins else "dismissed")
+            if self._outcome == "no-socket":
+                self._outputs[:] = ["left-running" if nri.plugins else "dismissed"]
             raise
-        self._outputs += ["synchronised"] * (len(self._plugin.synchronised) > before)
+
+    def _synchronise(self) -> Sequence[Update]:
+        self._outputs.append("synchronised")
+        return ()
 
     def _stop(self) -> None:
-        nri, before = self._first_interface, self._first_interface.plugins
+        nri, before = self._interface, self._interface.plugins
         nri.stop()
         if before and not nri.plugins:
             self._outputs.append("dismissed")
 
-    def _relay_last(self, event: str) -> None:
-        nri, container = self._first_interface, self._container()
-        if self._outcome in {"ok", "error", "relayed"}:
+    def _relay(self, event: str) -> None:
+        nri, container = self._interface, Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
+        if event in {"stop-container", "notify-exit"} and self._outcome in {"ok", "error", "relayed"}:
             happen(nri, "start-container", container)
-        self._relay(event, container)
+        self._plugin.answers = dict.fromkeys(REQUESTS, self._answer)
+        happen(nri, event, container)
 
-    def _container(self) -> Container:
-        return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
-
-    def _relay(self, event: str, container: Container = CONTAINER) -> None:
-        self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if self._outcome == "error" else {}
-        before = len(self._plugin.heard)
-        try:
-            happen(self._first_interface, event, container)
-        finally:
-            self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
+    def _answer(self, request: Request) -> Answer:
+        self._outputs.append("relayed")
+        if self._outcome == "error":
+            raise NRIError(f"no {request.event}", code="INTERNAL")
+        return Answer()
 
     def _block(self) -> None:
-        self._blocks.append(self._first_interface.block_plugin_sync())
+        self._blocks.append(self._interface.block_plugin_sync())
 
     def _unblock(self) -> None:
         if self._outcome == "another" and len(self._blocks) == 1:
@@ -368,23 +330,19 @@ class NriApiSUT(ReferenceSUT[NRI]):
         (self._blocks.pop(0) if self._blocks else PluginSyncBlock()).unblock()
 
     def _join(self) -> None:
-        plugin = FakePlugin(index="none" if self._outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
+        index = "none" if self._outcome == "failed" else "20"
+        plugin = FakePlugin(index=index, name=f"comes-{next(self._numbers)}", wants=self._synchronise)
         try:
-            self._first_interface.register(plugin)
+            self._interface.register(plugin)
         finally:
-            self._outputs += ["synchronised"] * len(plugin.synchronised)
             with suppress(NRIError):
-                self._first_interface.disconnect(plugin)
+                self._interface.disconnect(plugin)
 
     def _update_containers(self) -> None:
         self._domain.stubborn = (OTHER,) if self._outcome == "failed" else ()
         self._domain.done.clear()
         container_id = "no such" if self._outcome == "nothing-known" else OTHER
         try:
-            self._first_interface.update_containers([Update(container_id=container_id)])
+            self._interface.update_containers([Update(container_id=container_id)])
         finally:
             self._outputs += ["updated"] * len(self._domain.done)
-
-
-def _refuse(request: Request) -> Answer:
-    raise NRIError(f"no {request.event}", code="INTERNAL")
