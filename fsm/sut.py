@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""What a test does: the whole event, its beginning, its next stage, or a crash of the SUT during the event."""
+"""An action of a test: the whole event, its beginning, its next stage, or a crash of the SUT during the event."""
 
 
 class Stimulus(NamedTuple):

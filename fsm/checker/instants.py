@@ -16,9 +16,9 @@ from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.evidence import Run, RunStep, run_step
 from fsm.machine.graph import steps
-from fsm.machine.product import SystemTable
+from fsm.machine.product import SystemTable, TransitionSystem
 from fsm.machine.product.reduction import Orbits, Symmetry
-from fsm.machine.table import InProgress, Table, TransitionSystem, Way, in_progress
+from fsm.machine.table import InProgress, Table, Way, in_progress
 from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class StepCache:
     ) -> None:
         self.table: TransitionSystem = table
         if isinstance(table, Table):
-            self.table = in_progress(table, like=like.table if like else None)
+            known = like.table if like and isinstance(like.table, Table) else None
+            self.table = in_progress(table, like=known)
         self.concluded = concluded
         self.like = like
         self.but = but

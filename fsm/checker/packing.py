@@ -10,14 +10,12 @@ from math import prod
 from sys import modules
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from fsm.machine.product import SystemTable
-from fsm.machine.table import TransitionSystem
+from fsm.machine.product import SystemTable, TransitionSystem
 from fsm.machine.traversal import LimitError
 from fsm.scratch import is_compiled
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
-    from fsm.machine.table import TransitionSystem
 from fsm.checker.breadth_first import Limit, reachable_size
 
 SMALL: Final = 500

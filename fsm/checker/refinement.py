@@ -27,7 +27,8 @@ from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.claims import Counts
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
-from fsm.machine.table import Table, TransitionSystem
+from fsm.machine.product import TransitionSystem
+from fsm.machine.table import Table
 from fsm.machine.traversal import Numbering
 from fsm.trace import Key
 

@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fsm.machine.table import InProgress, Table, TransitionSystem, Way, in_progress
+from fsm.machine.product import TransitionSystem
+from fsm.machine.table import InProgress, Table, Way, in_progress
 from fsm.machine.traversal import BreadthFirst
 
 

@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace as changed
 
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.traversal import Numbering
-
-if TYPE_CHECKING:
-    from fsm.machine.product import SystemTable
-
-TransitionSystem: TypeAlias = "Table | SystemTable"
-"""Tables that can be explored.  The states of a ``SystemTable`` are created on demand."""
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -260,7 +254,7 @@ class InProgress(Table):
         return number
 
 
-def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
+def in_progress(table: Table, overlap: int = 1, *, like: Table | None = None) -> Table:
     """Extend *table* to configurations with up to *overlap* calls of each event in progress, if any call takes time.
 
     *like* may be the extension of a table with the same states and rows, whose configurations get the same numbers.

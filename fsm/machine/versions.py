@@ -14,7 +14,7 @@ PATCH: Final = 3  # number of components in a full version
 
 
 class Bounded(Protocol):
-    """What applies to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
+    """Something that applies to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
 
     @property
     def since(self) -> str: ...

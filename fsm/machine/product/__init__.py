@@ -263,6 +263,9 @@ class SystemTable:
                 yield tuple(here[digit] for digit in event.digits), way
 
 
+TransitionSystem: TypeAlias = Table | SystemTable
+
+
 def _always(_here: Locals) -> bool:
     return True
 
