@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fsm.machine.claims import Counts
 from fsm.machine.evidence import RunStep
@@ -17,9 +17,6 @@ from fsm.machine.graph import steps
 from fsm.machine.product import SystemTable
 from fsm.machine.table import UNSPECIFIED, InProgress, Table, TransitionSystem, in_progress
 from fsm.machine.traversal import BreadthFirst, Explored
-
-if TYPE_CHECKING:
-    from fsm.machine.table import TransitionSystem
 
 LIMIT = 2_000_000
 """Default maximum number of nodes in a search.  If a search exceeds it, the verdict is unknown."""

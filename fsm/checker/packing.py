@@ -10,6 +10,7 @@ from math import prod
 from sys import modules
 from typing import TYPE_CHECKING, Final, TypeGuard
 
+from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.product import SystemTable
 from fsm.machine.table import TransitionSystem
 from fsm.machine.traversal import LimitError
@@ -17,8 +18,6 @@ from fsm.scratch import is_compiled
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
-    from fsm.machine.table import TransitionSystem
-from fsm.checker.breadth_first import Limit, reachable_size
 
 SMALL: Final = 500
 """Number of states up to which a search takes less time than loading the libraries."""
