@@ -10,13 +10,13 @@ from math import prod
 from sys import modules
 from typing import TYPE_CHECKING, Final, TypeGuard
 
+from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.product import SystemTable, TransitionSystem
 from fsm.machine.traversal import LimitError
 from fsm.scratch import is_compiled
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
-from fsm.checker.breadth_first import Limit, reachable_size
 
 SMALL: Final = 500
 """Number of states up to which a search takes less time than loading the libraries."""

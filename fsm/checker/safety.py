@@ -261,10 +261,6 @@ def _total_counts(parts: Iterable[Counts]) -> Counts:
     )
 
 
-if TYPE_CHECKING:
-    from fsm.checker.packed.sequences import PackedSearch
-
-
 class CallPair(NamedTuple):
     """A node of the search for two successive calls.
 

@@ -222,7 +222,7 @@ def holds(graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Lim
     source, target = claim.source.means, claim.target.means
     if graph.table.timed or len(claim.fair) > MOST_FAIR:
         return None
-    # The automaton is in state 1 while the target is due.  It never goes on, because the second condition never holds.
+    # The automaton is in state 1 while the target is due, because the second condition never holds.
     waiting = through(graph, successors, [All(of=(source, Not(of=target))), Some(of=())], target, start=int(due))
     if waiting is None:
         return None
