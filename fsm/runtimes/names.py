@@ -57,18 +57,8 @@ EVENTS: Final = (
 """Names of all pod and container events, in the order of their bits in NRI's event mask."""
 
 POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
-
-
-def _enum(name: str) -> str:
-    """Return the NRI enum name of the event *name*.
-
-    >>> _enum("PostStartContainer")
-    'POST_START_CONTAINER'
-    """
-    return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")
-
-
-EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, _enum(name))}
+EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, re.sub(r"\B([A-Z])", r"_\1", name).upper())}
+"""Maps each event's name, and its name in the enum of NRI such as ``POST_START_CONTAINER``, to its name."""
 
 REQUESTS: Final = (*EVENTS, "ValidateContainerAdjustment")
 """Names of the requests that a plugin may subscribe to, in the order of their bits in NRI's event mask."""

@@ -186,7 +186,11 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return [{"op": "connect", **times, "code": call.code, "detail": call.detail}]
     method = known(call.method)
     if of_events(call.method):
-        return [_event(call)]
+        if call.code:
+            return [end_of_events(call.start, call.end, call.code, call.detail)]
+        if call.reply is None:
+            raise DecodeError
+        return [event_line(call.start, call.end, ContainerEventResponse.FromString(call.reply))]
     if method is None or method.streams:
         return []
     if not call.reached:
@@ -207,14 +211,6 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
     if call.injected:
         found[0]["injected"] = call.injected
     return found
-
-
-def _event(call: PassedCall) -> dict[str, int | str]:
-    if call.code:
-        return end_of_events(call.start, call.end, call.code, call.detail)
-    if call.reply is None:
-        raise DecodeError
-    return event_line(call.start, call.end, ContainerEventResponse.FromString(call.reply))
 
 
 def end_of_events(stream: int, end: int, code: str, detail: str) -> dict[str, int | str]:

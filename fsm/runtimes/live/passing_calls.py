@@ -151,9 +151,8 @@ def code_of(number: bytes) -> str:
 
 
 def _nanoseconds(timeout: bytes) -> int | None:
-    if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
-        return None
-    return int(timeout[:-1]) * _UNITS[timeout[-1:]]
+    valid = timeout[:-1].isdigit() and timeout[-1:] in _UNITS
+    return int(timeout[:-1]) * _UNITS[timeout[-1:]] if valid else None
 
 
 _SERVICES: Final = frozenset(

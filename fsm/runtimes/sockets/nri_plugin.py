@@ -169,9 +169,9 @@ class NriPlugin:
             "StateChange": method(nri.StateChangeEvent, self._state_change),
             "ValidateContainerAdjustment": method(nri.ValidationRequest, self._validate),
             **{
-                name: method(nri.PodRequest, partial(self._pod_event, name))
+                name: method(nri.PodRequest, partial(self._event, name))
                 if name in POD_EVENTS
-                else method(nri.ContainerRequest, partial(self._container_event, name))
+                else method(nri.ContainerRequest, partial(self._event, name))
                 for name in EVENTS
             },
         }
@@ -206,15 +206,11 @@ class NriPlugin:
     async def _validate(self, _request: nri.ValidationRequest) -> Message:
         return nri.ValidationResponse()
 
-    async def _pod_event(self, name: str, request: nri.PodRequest) -> Message:
-        event = RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
+    async def _event(self, name: str, request: nri.PodRequest | nri.ContainerRequest) -> Message:
+        container = request.container if isinstance(request, nri.ContainerRequest) else None
+        resources = request.linux_resources if container is None or name == "UpdateContainer" else None
+        event = RelayedEvent(name=name, pod=request.pod, container=container, resources=resources, sent=name)
         return await self._answer_relay(event)
-
-    async def _container_event(self, name: str, request: nri.ContainerRequest) -> Message:
-        resources = request.linux_resources if name == "UpdateContainer" else None
-        return await self._answer_relay(
-            RelayedEvent(name=name, pod=request.pod, container=request.container, resources=resources, sent=name)
-        )
 
     async def _answer_relay(self, event: RelayedEvent) -> Message:
         changes = await self._handlers.relay(event) or PluginChanges()

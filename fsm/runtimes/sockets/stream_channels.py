@@ -25,14 +25,14 @@ LINGER: Final = 2.0  # number of seconds that a client has for reading the last 
 
 
 class SocketLink:
-    """A connection that carries bytes both ways. A client that reads too slowly is disconnected."""
+    """A connection that carries bytes both ways, beginning with those in ``held``. Slow clients are disconnected."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
-        self.reader, self.writer, self._held = reader, writer, held
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer, self.held = reader, writer, b""
 
     async def received(self) -> AsyncIterator[bytes]:
-        if self._held:
-            yield self._held
+        if self.held:
+            yield self.held
         with suppress(OSError):
             while data := await self.reader.read(BUFFER):
                 yield data

@@ -87,22 +87,21 @@ class NodeStreams:
         self._sessions.start(self._serve(reader, writer)).add_done_callback(lambda _: self._writers.discard(writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        link: Link = SocketLink(reader, writer)
+        link: Link
+        link = socket = SocketLink(reader, writer)
         try:
             async with asyncio.timeout(PATIENCE):
                 asked, http = await _request(reader)
-            link = await self._upgrade_connection(asked, http, reader, writer)
+            socket.held = http.trailing_data[0]
+            link = await self._upgrade_connection(asked, http, socket)
         except (h11.RemoteProtocolError, ProtocolError, SpdyError, TimeoutError, OSError):
             pass
         finally:
             with suppress(OSError):
                 await link.close()
 
-    async def _upgrade_connection(
-        self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Link:
+    async def _upgrade_connection(self, asked: h11.Request, http: h11.Connection, socket: SocketLink) -> Link:
         """Serve or refuse the stream that *asked* requests, and return the link, which the caller must close."""
-        socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
         wanted = _header(asked, b"upgrade").lower()
