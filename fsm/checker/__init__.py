@@ -353,7 +353,10 @@ def _search_claim(
         case claims.LeadsTo():
             return check_leads_to(claim, stepping, limit)
         case claims.Follows():
-            return _check_follows(claim, stepping.table, profile, limit)
+            table, followed = stepping.table, claim.other.partly_under(profile)
+            if isinstance(table, SystemTable):
+                return check_follows(table, JointListener(table.system, claim, followed), limit)
+            return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
         case claims.Refines(other=other, overlap=overlap):
             refined = tabulate(other.partly_under(profile))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)
@@ -363,12 +366,3 @@ def _search_claim(
             return Undecided(), claims.Counts(states=0, transitions=0, depth=0)
         case _:
             assert_never(claim)
-
-
-def _check_follows(
-    claim: claims.Follows, table: TransitionSystem, profile: str | None, limit: Limit
-) -> tuple[Conclusion, claims.Counts]:
-    followed = claim.other.partly_under(profile)
-    if isinstance(table, SystemTable):
-        return check_follows(table, JointListener(table.system, claim, followed), limit)
-    return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
