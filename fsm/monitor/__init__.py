@@ -18,10 +18,11 @@ import msgspec
 from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import ASSUMED, tried
-from fsm.monitor.beliefs import NOTHING, TOO_MANY, BeliefMove, Beliefs, shared
-from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities, Life
+from fsm.monitor.beliefs import shared
+from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
+from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 

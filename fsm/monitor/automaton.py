@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.compiled import Codes, Number, Numbers, lean, lean_inner
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
+from fsm.monitor.beliefs import Belief, BeliefStep
 from fsm.monitor.entities import (
     AFTER,
     ALIVE,
@@ -37,6 +37,7 @@ from fsm.monitor.entities import (
 )
 from fsm.monitor.extra_rules import FreshIds
 from fsm.monitor.grouping import Assumptions
+from fsm.monitor.stepping import Beliefs
 from fsm.trace import LATEST, Batch, Columns, Line, Observation, key
 
 SKIPPED: Final = -1

@@ -6,70 +6,16 @@ not fit into the cells of an entity's slot is stored separately. Only the monito
 observation of the entity.
 """
 
-from __future__ import annotations
-
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import ne
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
-from fsm.machine.findings import Assumed, Cause, TimeLimit
-from fsm.machine.table import Table
-from fsm.monitor.diagnosis import Explained, implied
-from fsm.trace import Key, Line, Observation, nanoseconds
-
-if TYPE_CHECKING:
-    from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
-
-
-class Start(NamedTuple):
-    """The time in nanoseconds at which a time limit began, or ``None`` if it is unknown, and the line."""
-
-    at: int | None
-    line: int | Line
-
-
-class Late(NamedTuple):
-    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
-
-    way: int
-    start: Start
-    configurations: Configurations
-
-
-def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
-    way, start, left = late
-    row, origin = table.origin[way]
-    cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
-    return Explained(
-        cause=Cause.TIME,
-        illegal=state,
-        before=(state,),
-        clause=cell.clause if cell else implied(table),
-        after=frozenset(each._replace(due=None) for each in left),
-        limit=TimeLimit(
-            event=table.rows[row].event.name,
-            within=table.ways[way].within,
-            at=start.at or 0,
-            line=Line.of(line, place.file),
-        ),
-    )
-
-
-def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """Number the starts of time limits from 0, and return the new configurations with the previous starts."""
-    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
-    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
-    return frozenset(
-        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
-        for each in configurations
-    ), starts
-
+from fsm.machine.findings import Assumed
+from fsm.monitor.beliefs import Belief
+from fsm.monitor.stepping import Beliefs, Late, Life, Start
+from fsm.trace import Key, Line
 
 MANY: Final = 1_000
 
@@ -110,47 +56,6 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
     last = cells[head + BEFORE]
     cells[last + AFTER] = cells[head + BEFORE] = slot
     cells[slot + BEFORE], cells[slot + AFTER] = last, head
-
-
-@dataclass(slots=True, eq=False)
-class Life:
-    """A live entity, with everything that is needed to process its next observation.
-
-    ``last`` and ``led`` are kinds of observations, or :data:`NONE`. ``assumed`` is the number of possible events that
-    concern all entities and that the belief takes into account. The belief may depend on the events from number
-    ``rested`` on, and on the events in ``own``, which are assumed for this entity only. ``starts`` are the starts of
-    the time limits in the belief, and ``late`` holds configurations that are possible only if a time limit was
-    broken.
-    """
-
-    belief: Belief
-    last: int = NONE
-    led: int = NONE
-    assumed: int = 0
-    rested: int = 0
-    own: tuple[Assumed, ...] = ()
-    starts: tuple[Start, ...] = ()
-    late: tuple[Late, ...] = ()
-
-    def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        self.belief = step.to
-        if step.starts or self.starts:
-            now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
-            self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
-
-    def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
-        now = nanoseconds(seen.at) if self.starts else None
-        late = defaultdict[tuple[int, Start], set[Configuration]](set)
-        for each in self.belief.configurations if now is not None else ():
-            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
-                start = self.starts[each.due.start]
-                limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
-                if now is not None and start.at is not None and now - start.at > limit:
-                    late[each.due.way, start].add(each)
-        found = [Late(*at, frozenset(each._replace(due=None) for each in those)) for at, those in late.items()]
-        self.late = (*self.late, *found)
-        return self.belief.configurations.difference(*late.values())
 
 
 class Entities:

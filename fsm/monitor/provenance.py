@@ -16,8 +16,8 @@ from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.evidence import Sight, UsedCell, run_step, used_cell
 from fsm.machine.findings import Cause, Permitted
 from fsm.machine.table import UNSPECIFIED, Way
-from fsm.monitor.beliefs import TOO_MANY, BeliefMove
 from fsm.monitor.diagnosis import Scene, likely, reasons
+from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
 """Maximum number of configurations to search for derivations. States in other configurations have no derivation."""

@@ -281,7 +281,7 @@ def test_fields_go_the_slow_way() -> None:
 @pytest.mark.parametrize("cells", [30, 1 << 22])
 def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(automaton, "CELLS", cells)
-    monkeypatch.setattr("fsm.monitor.beliefs.INTERNED", 60)
+    monkeypatch.setattr("fsm.monitor.stepping.INTERNED", 60)
     machine = load("container-status")
     plain, fast = both(machine, trace_of(random.Random(3), machine, length=800, wrong=0.05), 100, fresh=True)
 

@@ -21,7 +21,7 @@ from fsm.language.library import load, names
 from fsm.machine.calls import unobserved
 from fsm.machine.findings import Cause, Illegal, Repair
 from fsm.machine.simulation import simulate
-from fsm.monitor import Monitor, beliefs, grouping
+from fsm.monitor import Monitor, beliefs, grouping, stepping
 from fsm.monitor.beliefs import MACHINES, shared
 from fsm.monitor.entities import ALIVE, RESTING
 from fsm.monitor.judgement import judge
@@ -946,9 +946,9 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
 
     The state becomes known again once fewer calls overlap.
     """
-    monkeypatch.setattr(beliefs, "TRIED", tried)
-    monkeypatch.setattr(beliefs, "FEW", 10)
-    monkeypatch.setattr(beliefs, "EACH", 1)
+    monkeypatch.setattr(stepping, "TRIED", tried)
+    monkeypatch.setattr(stepping, "FEW", 10)
+    monkeypatch.setattr(stepping, "EACH", 1)
     overlapping = "add? reset? " * 6 + "add=ok reset=ok " * 6
     judgement = judged(counter(to=9), seen(overlapping + "reset:ok@n0 add:ok@n5"), fresh=True)
 
@@ -963,10 +963,10 @@ def test_calls_that_are_not_answered_are_work_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Unanswered calls count as work, because many of them make every comparison slow."""
-    monkeypatch.setattr(beliefs, "TRIED", 100)
-    monkeypatch.setattr(beliefs, "FEW", 10)
-    monkeypatch.setattr(beliefs, "EACH", 1)
-    monkeypatch.setattr(beliefs, "CALLS", calls)
+    monkeypatch.setattr(stepping, "TRIED", 100)
+    monkeypatch.setattr(stepping, "FEW", 10)
+    monkeypatch.setattr(stepping, "EACH", 1)
+    monkeypatch.setattr(stepping, "CALLS", calls)
     judgement = judged(counter(to=1), seen("add? " * 40), fresh=True)
 
     assert gives_up == gave_up(judgement)
@@ -992,13 +992,13 @@ def test_counts_the_cells_that_were_certainly_met() -> None:
 def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = list(simulate(job(), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
-    monkeypatch.setattr(beliefs, "INTERNED", 5)
+    monkeypatch.setattr(stepping, "INTERNED", 5)
 
     assert expected == judged(job(), trace, fresh=True).covered.cells
 
 
 def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beliefs, "INTERNED", 50)
+    monkeypatch.setattr(stepping, "INTERNED", 50)
     monkeypatch.setattr(beliefs, "KEPT", 50)
     machine = job()
     monitor = Monitor(machine, fresh=True)

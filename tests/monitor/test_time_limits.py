@@ -380,7 +380,7 @@ PLANTED = {
         stays_due(Unobserved._after_way),  # noqa: SLF001
     ),
     "time never begins": ("fsm.machine.calls.unobserved.Due", lambda *_: None),
-    "nothing is late": ("fsm.monitor.entities.Life.passes", lambda life, *_: life.belief.configurations),
+    "nothing is late": ("fsm.monitor.stepping.Life.passes", lambda life, *_: life.belief.configurations),
 }
 
 

@@ -22,7 +22,7 @@ from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor import REMEMBERED, Monitor
-from fsm.monitor.beliefs import BeliefMove
+from fsm.monitor.stepping import BeliefMove
 from fsm.recordings.form import HISTORY
 from fsm.trace import Batch, Line, Observation, batch, seen_at
 

@@ -1,0 +1,324 @@
+"""Compute the steps that observations take from beliefs, and diagnose illegal steps.
+
+Most observations find an entity in a belief that other entities have had before, so processing them needs only a
+look-up. Beliefs that are no longer needed are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from fsm.machine.calls import CUT, LOST
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations, bits
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.findings import Assumed, Cause, TimeLimit
+from fsm.machine.table import Table
+from fsm.machine.traversal import Numbering
+from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
+from fsm.monitor.diagnosis import Explained, Scene, implied
+from fsm.trace import Key, Line, Observation, key, nanoseconds
+
+NOTHING: Final = "nothing observed"
+
+TOO_MANY: Final = "too many possibilities"
+"""The note on an observation that makes the entity's state unknown, so that the monitor stops following it."""
+
+INTERNED: Final = 200_000
+"""Maximum number of configurations and steps to cache, not counting the configurations in use."""
+
+FEW: Final = 64
+"""Steps from beliefs with at most this many configurations, plus one per state, are always computed."""
+
+TRIED: Final = 56_000
+"""Initial budget for steps from large beliefs. A step costs the number of configurations in the belief."""
+
+EACH: Final = 25
+"""Number of configurations that each computed step adds to the budget."""
+
+CALLS: Final = 4
+"""Number of calls in progress that cost as much as one more configuration."""
+
+
+class Start(NamedTuple):
+    """The time in nanoseconds at which a time limit began, or ``None`` if it is unknown, and the line."""
+
+    at: int | None
+    line: int | Line
+
+
+class Late(NamedTuple):
+    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
+
+    way: int
+    start: Start
+    configurations: Configurations
+
+
+def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
+    way, start, left = late
+    row, origin = table.origin[way]
+    cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
+    return Explained(
+        cause=Cause.TIME,
+        illegal=state,
+        before=(state,),
+        clause=cell.clause if cell else implied(table),
+        after=frozenset(each._replace(due=None) for each in left),
+        limit=TimeLimit(
+            event=table.rows[row].event.name,
+            within=table.ways[way].within,
+            at=start.at or 0,
+            line=Line.of(line, place.file),
+        ),
+    )
+
+
+def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
+    """Number the starts of time limits from 0, and return the new configurations with the previous starts."""
+    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
+    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
+    return frozenset(
+        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
+        for each in configurations
+    ), starts
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """A live entity, with everything that is needed to process its next observation.
+
+    ``last`` and ``led`` are kinds of observations, or -1. ``assumed`` is the number of possible events that
+    concern all entities and that the belief takes into account. The belief may depend on the events from number
+    ``rested`` on, and on the events in ``own``, which are assumed for this entity only. ``starts`` are the starts of
+    the time limits in the belief, and ``late`` holds configurations that are possible only if a time limit was
+    broken.
+    """
+
+    belief: Belief
+    last: int = -1
+    led: int = -1
+    assumed: int = 0
+    rested: int = 0
+    own: tuple[Assumed, ...] = ()
+    starts: tuple[Start, ...] = ()
+    late: tuple[Late, ...] = ()
+
+    def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
+        self.belief = step.to
+        if step.starts or self.starts:
+            now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
+            self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
+
+    def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
+        """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
+        now = nanoseconds(seen.at) if self.starts else None
+        late = defaultdict[tuple[int, Start], set[Configuration]](set)
+        for each in self.belief.configurations if now is not None else ():
+            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
+                start = self.starts[each.due.start]
+                limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
+                if now is not None and start.at is not None and now - start.at > limit:
+                    late[each.due.way, start].add(each)
+        found = [Late(*at, frozenset(each._replace(due=None) for each in those)) for at, those in late.items()]
+        self.late = (*self.late, *found)
+        return self.belief.configurations.difference(*late.values())
+
+
+class BeliefMove(NamedTuple):
+    """A ``step`` of an entity in ``scene``. ``before`` includes the states that a time limit has ruled out."""
+
+    before: Configurations
+    scene: Scene
+    step: BeliefStep
+
+
+class Beliefs:
+    """All beliefs that entities of a machine have or may have again, and the steps between them.
+
+    ``everything`` is the belief about an unknown entity. Unless *fresh* is true, an entity that is not yet seen is
+    unknown. Events in *anew* create or interrupt an entity, so their steps are never plain. If *own* is true, the
+    trace was written for this machine, and missing replies are noted. ``listed`` holds the beliefs, each at the index
+    that is its number. ``kinds`` numbers the kinds of observations. ``generation`` changes when they are renumbered,
+    and when another belief is marked as at rest. ``followed`` collects the steps of each entity in order, unless it
+    is ``None``.
+    """
+
+    def __init__(self, shared: Shared, anew: set[str], *, fresh: bool, own: bool) -> None:
+        self._shared, self._dynamics, self._anew, self._own = shared, shared.dynamics, anew, own
+        self.covered, self.notes = Counter[tuple[int, int]](), Counter[str]()
+        self.followed: dict[str, list[BeliefMove]] | None = None
+        self.listed: list[Belief] = []
+        self.kinds: Numbering[Key] = Numbering()
+        self.generation = self._size = 0
+        self._known: dict[tuple[Configurations, int], Belief] = {}
+        self._room = INTERNED
+        self._few, self._tried = FEW + len(self._dynamics.table.states), -TRIED
+        self.everything = self.belief(shared.everything, rests=not fresh)
+
+    def belief(self, configurations: Configurations, since: int | None = None, *, rests: bool = False) -> Belief:
+        since = bits(configurations) if since is None else since
+        known = self._known.get((configurations, since))
+        if known is None:
+            due = [each.due for each in configurations if each.due]
+            known = self._known[configurations, since] = Belief(
+                configurations,
+                since,
+                number=len(self.listed),
+                limit=min((self._dynamics.table.ways[each.way].within for each in due if not each.start), default=None),
+                timed=bool(due),
+                rests=self._rests(configurations),
+            )
+            self.listed.append(known)
+            self._size += len(configurations)
+        if rests and not known.rests:
+            known.rests = True
+            self.generation += 1
+        return known
+
+    def _charge(self, before: Belief) -> None:
+        tried = sum(1 + len(each.pending) // CALLS for each in before.configurations)
+        self._tried += (tried if tried > self._few else 0) - EACH
+        if self._tried > 0 and tried > self._few:
+            raise TooManyError
+
+    def full(self) -> bool:
+        return self._size + len(self.kinds) > self._room
+
+    def forget(self, held: Iterable[Belief]) -> None:
+        """Forget all steps, kinds and beliefs except for the beliefs in *held*, which are renumbered."""
+        self.count()
+        for belief in self._known.values():
+            belief.next.clear()
+        self._known = {(belief.configurations, belief.since): belief for belief in held}
+        self.listed[:] = self._known.values()
+        for number, belief in enumerate(self.listed):
+            belief.number = number
+        self.kinds = Numbering()
+        self.generation += 1
+        self._size = sum(len(configurations) for configurations, _ in self._known)
+        self._room = self._size + INTERNED
+
+    def count(self) -> None:
+        for belief in self._known.values():
+            for step in belief.next.values():
+                for cell in step.cells:
+                    self.covered[cell] += step.taken
+                step.taken = 0
+
+    def _rests(self, configurations: Configurations) -> bool:
+        for each in configurations:
+            waiting = tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT)
+            ended = each.state in self._shared.ended and not (waiting or each.due)
+            if not ended and each._replace(pending=waiting) not in self._shared.beginning:
+                return False
+        return True
+
+    def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
+        before = life.belief
+        step = self._step_in_time(life, seen, place) if place else self._take(before, seen, life)
+        if self.followed is not None:
+            scene = self._make_scene(life.belief, key(seen), life)
+            self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
+        return step
+
+    def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
+        """Return the step of *life* for *seen*. It breaks a time limit only if nothing else explains *seen*."""
+        if not life.starts and not life.late:
+            return self._take(life.belief, seen, life)
+        what, known = key(seen), len(life.late)
+        left = life.passes(self._dynamics, seen)
+        later = len(life.late) > known
+        late = (each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.late)
+        life.late = tuple(each for each in late if each.configurations)
+        if left:
+            life.belief = self.belief(left, life.belief.since)
+        step = self._take(life.belief, seen, life) if left or not life.late else None
+        if step is not None and not (step.explained and life.late):
+            if later and not step.explained:
+                self.notes["states that were left in time or too late"] += 1
+            kept, within = step.to.configurations, self._dynamics.covering.within
+            life.late = tuple(each for each in life.late if not within(each.configurations, kept))
+            return step
+        broken = max(life.late, key=lambda each: each.start.at or 0)
+        life.late = ()
+        return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
+
+    def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
+        what = key(seen)
+        step = before.next.get(what)
+        if step is None:
+            try:
+                self._charge(before)
+                step = self._legal_step(before, what)
+            except TooManyError:
+                step = BeliefStep(to=self.everything, kind=self.kinds[what], note=TOO_MANY)
+            if step is None:
+                return self._violation(before, what, self._shared.explain(self._make_scene(before, what, life)))
+            before.next[what] = step
+            self._size += 1
+        step.taken += 1
+        return step
+
+    def _make_scene(self, before: Belief, what: Key, life: Life) -> Scene:
+        kinds = self.kinds.listed
+        return Scene(
+            dynamics=self._dynamics,
+            before=self._with_request(before, what)[0],
+            since=before.since,
+            seen=what,
+            led=None if life.led < 0 else kinds[life.led],
+            again=life.last >= 0 and bool(what.event) and kinds[life.last].event == what.event,
+            others=self._shared.others,
+        )
+
+    def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
+        """Return the configurations before *seen*, and a note if its call, which began in any state, has no request."""
+        if not self._dynamics.unasked(before.configurations, seen):
+            return before.configurations, ""
+        return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
+
+    def _legal_step(self, before: Belief, seen: Key) -> BeliefStep | None:
+        start, note = self._with_request(before, seen)
+        kept = self._shared.observed(start, seen, before.since)
+        if not kept.configurations:
+            return None
+        tolerated, left = certain(kept.configurations)
+        configurations, starts = numbered(left)
+        since, initial = bits(configurations), self._dynamics.table.initial
+        row, calls = self._dynamics.row, self._dynamics.calls
+        if note:
+            since = self.everything.since
+        elif kept.cells and {state for _, state in kept.cells} == {initial} and not since >> initial & 1:
+            since |= kept.passed & self._shared.there  # The observation created the entity.
+        else:
+            since |= before.since | kept.passed
+        to = self.belief(configurations, since)
+        if seen == Key():
+            note = NOTHING
+        elif not note and kept.unspecified and seen.phase != "maybe":
+            note = "unspecified"
+        elif not note and self._own and not seen.reply and seen.phase in {"", "reply"} and calls(row(seen.event)):
+            note = "reply not recorded"
+        return BeliefStep(
+            to=to,
+            kind=self.kinds[seen],
+            plain=not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew),
+            leads=self.leads(seen),
+            cells=kept.cells,
+            tolerated=tolerated,
+            note=note,
+            starts=starts,
+        )
+
+    def leads(self, seen: Key) -> bool:
+        moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
+        return seen.phase != "request" and bool(moves)
+
+    def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
+        left, starts = numbered(explained.after)
+        to, kind = self.belief(left, before.since | bits(left)), self.kinds[seen]
+        return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)
