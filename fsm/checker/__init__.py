@@ -33,7 +33,7 @@ from fsm.machine.evidence import (
     Unwritten,
     Vacuous,
 )
-from fsm.machine.product import SystemTable, TransitionSystem, tables_of
+from fsm.machine.product import SystemTable, tables_of
 from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, Table, in_progress, tabulate
 from fsm.machine.traversal import Explored, LimitError
