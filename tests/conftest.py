@@ -24,7 +24,7 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Restore the default handlers of signals, and turn skips into failures under ``FSM_FORBID_SKIPS=1``.
+    """Restore the default signal handlers, and turn skips into failures if ``FSM_FORBID_SKIPS`` is 1.
 
     A shell starts background processes with SIGINT ignored, and nohup with SIGHUP ignored; commands under test would
     inherit this. Skips are forbidden in doctests, too.
@@ -47,14 +47,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze the collected objects, so that the garbage collector skips them."""
+    """Freeze all objects that exist after collection, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the number of random inputs on which all judges of legality agreed (``tests/machine/test_calls.py``)."""
+    """Print the number of random inputs on which all judges agreed (see ``tests/machine/test_calls.py``)."""
     passed = terminalreporter.getreports("passed")
     counts = [each for report in passed for name, each in report.user_properties if name == "random examples"]
     if counts:

@@ -1,4 +1,4 @@
-"""Merged coverage counts each recording once, and separates machines."""
+"""Merged coverage counts each recording once, and keeps machines apart."""
 
 from __future__ import annotations
 

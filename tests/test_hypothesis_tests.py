@@ -1,4 +1,4 @@
-"""A machine becomes a Hypothesis state machine for testing an implementation."""
+"""A machine is turned into a Hypothesis state machine that tests an implementation."""
 
 from __future__ import annotations
 

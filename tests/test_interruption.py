@@ -1,4 +1,4 @@
-"""The time and memory of a command are checked while it runs."""
+"""A command is interrupted by signals and by its limits of time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings find their machines, and errors have their codes."""
+"""Recordings are judged by the right machines, and errors in recordings have the right codes."""
 
 from __future__ import annotations
 
@@ -161,10 +161,7 @@ def test_mistakes_have_a_code_and_a_way_out(
 
 
 def test_every_code_of_recordings_has_a_case() -> None:
-    """Each code about recordings has a case here.
-
-    Other codes are tested elsewhere.
-    """
+    """Every code about recordings has a case here, except for a few codes that are tested elsewhere."""
     others = {"FSM204", "FSM209", "FSM215", "FSM216", "FSM217", "FSM218", "FSM221", "FSM222", "FSM223"}
     assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | others
 
@@ -239,7 +236,7 @@ def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
 
 
 def test_a_field_that_the_model_does_not_have_leaves_the_verdict_open(tmp_path: Path) -> None:
-    """The unknown field may be a misspelt field of the model."""
+    """An unknown field leaves the verdict open, because its name may be misspelt."""
     trace = tmp_path / "trace.jsonl"
     head = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'

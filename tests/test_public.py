@@ -1,4 +1,4 @@
-"""The public interface is tested with ``import fsm`` and no other module."""
+"""The public interface works with ``import fsm`` and no other module."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def lamp(home: Path) -> fsm.Machine:
 
 
 def fails(verdict: fsm.Verdict) -> bool:
-    """Return whether a verdict fails a test.
+    """Return whether a verdict is a failure.
 
-    An unknown verdict does.
+    An unknown verdict makes the test itself fail.
     """
     match verdict:
         case fsm.Holds():

@@ -1,4 +1,4 @@
-"""Scratch folders of killed processes are deleted, and those of running processes are kept."""
+"""Scratch folders of killed processes are deleted, but not the folders of running processes."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
 )
 @pytest.mark.usefixtures("folder")
 def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> None:
-    """The functions raise the error that commands print, and no AttributeError."""
+    """The functions raise the error that commands print, and not an AttributeError."""
     with pytest.raises(InputError, match=r"order: this model is a system, but a machine is needed \[FSM001\]"):
         use(fsm.load_system("order.toml"))
 

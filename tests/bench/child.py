@@ -2,7 +2,7 @@
 
 Usage: ``python tests/bench/child.py``. Both send the same lines to the same container, which is a C program. The bare
 loop neither encodes nor decodes anything, has no time limit, and simply reads answers with ``readline``. Rounds
-alternate, and the best one counts.
+alternate, and the best round counts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Run times of commands, compared with another checkout of fsm: ``python tests/bench/command_times.py CHECKOUT``.
+"""Measure the run times of commands, compared with another checkout of fsm.
 
     python tests/bench/command_times.py CHECKOUT [--rounds 5] [--only TEXT] [--plain] [--cold]
 
-The two checkouts run in turns, with this Python and its libraries.  The best CPU time of each checkout counts,
-because other load makes wall-clock times meaningless.  ``--plain`` hides numba, so that nothing is compiled.
-``--cold`` compares two runs of this checkout instead: the first starts with an empty cache of machine code, and the
-second uses that cache.  Their wall-clock times are compared.
+The two checkouts run in turns, with this Python and its libraries. The best CPU time of each checkout counts, because
+other load makes wall-clock times meaningless. ``--plain`` hides numba, so that nothing is compiled. ``--cold``
+instead compares the wall-clock times of two runs of this checkout, the first of which starts with an empty cache of
+machine code that the second then uses.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def taken(checkout: Path, command: str, variables: Mapping[str, str]) -> tuple[f
 def compared(command: str, other: Path, rounds: int, caches: Path, *, plain: bool) -> str:
     best = dict.fromkeys((HERE, other), float("inf"))
     variables = {each: environment(each, caches, plain=plain) for each in best}
-    for each in best:  # compile
+    for each in best:  # compile first
         taken(each, command, variables[each])
     for _ in range(rounds):
         for each in best:

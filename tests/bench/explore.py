@@ -1,4 +1,4 @@
-"""States per second of fsm's searches and of SPIN's, on the same machines with a million states.
+"""Measure the states per second that fsm and SPIN search, on the same machines with a million states.
 
     python tests/bench/explore.py [--states 1000000] [--counters 6] [--containers 9] [--rounds 2]
 
@@ -69,9 +69,9 @@ SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 
 def random_successors(states: int) -> tuple[list[int], list[int]]:
-    """Return the successors under two events.
+    """Return the successors of all states under two events.
 
-    One event follows a cycle through all states, and the other goes anywhere.
+    One event follows a cycle through all states, and the other has random targets.
     """
     chance = random.Random(1)
     order = list(range(1, states))
@@ -83,7 +83,7 @@ def random_successors(states: int) -> tuple[list[int], list[int]]:
 
 
 def random_table(successors: tuple[list[int], list[int]]) -> Table:
-    """Build the machine as a table, because its text would have hundreds of megabytes."""
+    """Build the machine as a table, because its text would take hundreds of megabytes."""
     small = tabulate(counter(to=1))
     states = len(successors[0])
     targets = [to for row in successors for to in row]
@@ -270,7 +270,7 @@ def compare(
             counts[name] = run()
             times[name] = min(times[name], spent() - start)
     states, transitions = counts["fsm"]
-    # SPIN prints large numbers rounded.
+    # SPIN rounds large numbers.
     assert all(abs(each[0] - states) <= states / 1e6 for each in counts.values()), counts
     assert all(abs(each[1] - transitions) <= transitions / 1e6 for each in counts.values()), counts
     print(f"{title}: {states:,} states, {transitions:,} transitions")  # noqa: T201

@@ -1,10 +1,10 @@
-"""Observations per second of a Spark cluster on this machine, compared with one process that judges the same table.
+"""Measure the observations per second of a local Spark cluster, compared with a single process.
 
     python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
 
 There are three Parquet tables. The first has several nodes, whose entities have ten observations each, in order of
 time. The second has the same rows shuffled, as if some had arrived late. The third has a single container with the
-same number of observations. The tables are judged by node and by entity, on one core and on two, and so are files
+same number of observations. The tables are judged by node and by entity, on one core and on two. So are files
 with a single node each, which need no sorting.
 
 Times are wall-clock times of a session that has already judged a small table. Memory is the peak that the system
@@ -67,7 +67,7 @@ def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
 
 @contextmanager
 def watched(most: dict[str, int]) -> Iterator[None]:
-    """Record the peak memory of Python workers and of Java, in megabytes, while the body runs."""
+    """Record the peak memory of Python workers and of Java, in megabytes, while the ``with`` block runs."""
     over = threading.Event()
 
     def look() -> None:

@@ -1,6 +1,7 @@
-"""Memory of ``fsm judge --follow`` as the number of events grows: ``python tests/bench/follow.py``.
+"""Measure the memory of ``fsm judge --follow`` as the number of events grows.
 
-The recording is repeated, each time with fresh ids and a day later, so that entities keep appearing and disappearing.
+Usage: ``python tests/bench/follow.py``. A recording is repeated, each time with fresh ids and a day later, so that
+entities keep appearing and disappearing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines per second of ``fsm judge``, compared with decoding the same bytes and with a check by ``transitions``.
+"""Measure the lines per second of ``fsm judge``, compared with decoding the same bytes and with ``transitions``.
 
     python tests/bench/judge.py [--lines 1000000] [--rounds 3]
 

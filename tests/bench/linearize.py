@@ -1,4 +1,4 @@
-"""Operations per second of ``linearize``, compared with the naive checker of the tests, on random legal histories.
+"""Measure the operations per second of ``linearize`` on random legal histories, compared with a naive checker.
 
     python tests/bench/linearize.py [--operations 3000] [--rounds 3]
 

@@ -1,14 +1,16 @@
-"""Calls per second of ``fsm judge`` with six clients and four containers, and the time for damaged recordings.
+"""Measure ``fsm judge`` with six clients and four containers, and with damaged recordings.
 
     python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-There are three peers: judging the same number of calls of a single client; a depth-first search for an order of the
-same calls (the algorithm of Wing and Gong, with Lowe's cache of visited states); and decoding the same lines with
-``msgspec``. Since a monitor reuses what it has learned from earlier recordings, each measured process has judged only
-ten calls of one client before. Containers behave at random like ``container-status``.
+The calls per second are compared with three peers: judging the same number of calls of a single client, a depth-first
+search for an order of the same calls (the algorithm of Wing and Gong, with Lowe's cache of visited states), and
+decoding the same lines with ``msgspec``. Since a monitor reuses what it has learned from earlier recordings, each
+measured process has judged only ten calls of one client before. Containers behave at random like
+``container-status``.
 
 Damaged recordings have fewer than 1,000 lines, and are either generated for six clients or made from recordings of
-containerd. Each is judged in a process of its own, whose time includes loading, and the slowest ones are named.
+containerd. Each recording is judged in a process of its own, whose time includes loading. The slowest recordings are
+named.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Call:
 
 
 def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
-    """Return *calls* calls as their clients would record them.
+    """Return a recording of *calls* calls, as the clients would write it.
 
     Each removed container is replaced with a new one.
     """
@@ -145,10 +147,7 @@ def written(path: Path, lines: list[Line]) -> Path:
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """Yield damaged recordings of fewer than 1,000 lines.
-
-    The later ones have many overlapping calls.
-    """
+    """Yield damaged recordings of fewer than 1,000 lines, many of which have overlapping calls."""
     real = sorted((TESTS / "recordings").glob("*.gz"))
     crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
     small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]
@@ -220,7 +219,7 @@ def decoded(path: Path) -> None:
 
 
 def timed(run: Run, path: Path, before: Path | None = None) -> float:
-    """Return the CPU seconds of *run* in a separate process, which has already judged *before*."""
+    """Return the CPU seconds of *run*, measured after *before* has been judged."""
     if before is not None:
         judged(before)
     start = time.process_time()

@@ -2,8 +2,8 @@
 
     python tests/bench/proxy.py [--calls 2000] [--to unix:///run/containerd/containerd.sock]
 
-The same calls are made alternately with and without the proxy, so that other load affects both equally. The proxy has
-a process of its own and, without ``--to``, so does the runtime, which then answers immediately.
+The same calls are made alternately with and without the proxy, so that other load affects both equally. The proxy
+runs in a process of its own. Without ``--to``, so does the runtime, which then answers immediately.
 """
 
 from __future__ import annotations

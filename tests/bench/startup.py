@@ -1,7 +1,8 @@
-"""Wall-clock time of ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
+"""Measure the wall-clock time of ``import fsm`` and ``fsm --help``.
 
-Prints the best and the median time of twenty runs, next to those of Python alone and of Python with click. If a best
-time exceeds its limit, the script prints the slowest imports and exits with 1. The median has no limit, because it
+Usage: ``python tests/bench/startup.py``. The script prints the best and the median time of twenty runs, and the same
+for Python alone and for Python with click. If a best time exceeds its limit, it prints the slowest imports and exits
+with 1. The median has no limit, because it
 depends on how busy the machine is.
 """
 
@@ -18,7 +19,7 @@ from typing import Final
 
 RUNS: Final = 20
 LIMITS: Final = {'python -c "import fsm"': 0.15, "fsm --help": 0.1}
-"""The maximum number of seconds, including Python's own start."""
+"""The maximum number of seconds, including the start of Python itself."""
 
 PYTHON: Final = sys.executable
 COMMANDS: Final = {
@@ -36,7 +37,7 @@ def seconds(command: list[str]) -> float:
 
 
 def slowest(count: int) -> list[str]:
-    """Return the slowest imports of ``fsm --help`` according to ``-X importtime``, without their nested imports."""
+    """Return the slowest imports of ``fsm --help`` according to ``-X importtime``, not counting nested imports."""
     told = subprocess.run(
         [PYTHON, "-X", "importtime", "-m", "fsm", "--help"], check=True, capture_output=True, text=True
     )

@@ -1,7 +1,7 @@
-"""Steps per second of a stateful test and of a bare Hypothesis state machine: ``python tests/bench/stateful.py``.
+"""Measure the steps per second of a stateful test, compared with a bare Hypothesis state machine.
 
-Both drive the same simulated machine, but the bare one has just a rule for each event and judges nothing. Rounds
-alternate, and the two medians and their ratio are printed.
+Usage: ``python tests/bench/stateful.py``. Both drive the same simulated machine, but the bare state machine has just
+a rule for each event and judges nothing. Rounds alternate, and the two medians and their ratio are printed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROUNDS = 5
 
 
 def bare(machine: Machine, count: list[int]) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine with a rule for each event, which counts its steps in *count*."""
+    """Return a Hypothesis state machine that has a rule for each event and counts its steps in *count*."""
 
     def begin(self: Any) -> None:  # noqa: ANN401  (the class is made below)
         self.sut = Simulated(machine)

@@ -1,4 +1,4 @@
-"""Observations per second of ``fsm judge`` on a table, compared with only reading the table's columns.
+"""Measure the observations per second of ``fsm judge`` on a table, compared with only reading its columns.
 
     python tests/bench/tables.py [--rows 10000000] [--rounds 3]
 

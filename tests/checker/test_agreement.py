@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from brute_force_search import Kind
 
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
-"""The seed of the random cases, which is fixed by day and random at night.
+"""The seed of the random cases, fixed by day and random at night.
 
-A disagreement prints it.
+If the engines disagree, the message contains a command with the seed.
 """
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
@@ -63,7 +63,7 @@ FINDING: dict[str, tuple[Kind, str, int]] = {
     "history": (KINDS["history"], "history", 100),
 }
 RARE = {
-    # Few cases reveal these defects, so finding one takes at least seven seconds.
+    # Few cases reveal these defects, so finding a defect takes at least seven seconds.
     "an error ends what goes on, and a joint signal",
     "a reset leaves calls in progress",
     "when is asked too early",
@@ -82,7 +82,7 @@ DEFECTS = [
 
 @pytest.mark.parametrize(("kind", "defect"), DEFECTS)
 def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each planted bug makes an engine disagree with the brute force in some case."""
+    """Each planted bug makes an engine disagree with the brute-force search in some case."""
     kind_of, name, most = FINDING[kind]
     tries = raised(kind_of)
     planted_defects.PLANTED[kind][defect](monkeypatch)

@@ -149,6 +149,6 @@ def test_what_the_limit_stopped_is_not_known() -> None:
 
 
 def test_a_drawing_is_compared_with_each_machine() -> None:
-    """Each profile is compared separately, because a drawing also shows what profiles change."""
+    """A comparison with a drawing is never reused, because a drawing also shows what profiles change."""
     drawn = [each.claim for each in claims("pod-sandbox").properties if each.name == "as-it-is-drawn"]
     assert [None] == [alike.conclusion_key(each, None, 1) for each in drawn]

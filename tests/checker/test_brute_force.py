@@ -1,4 +1,4 @@
-"""The brute force gives the answers that were worked out by hand from the reference pages."""
+"""The brute-force search finds the answers that were worked out by hand from the reference pages."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_begin_that_is_not_followed_is_told() -> None:
 
 
 def test_sizes_of_the_toy_job() -> None:
-    """The job can be made, be started and crash in each of its six states, and has seven more transitions."""
+    """The transitions are those of ``make``, ``start``, ``exit``, ``crash`` and the ends of ``start``."""
     assert (6, 6 + 7 + 2 + 6 + 3, 4) == Decider(MachineModel(machine_of(JOB))).size()
 
 

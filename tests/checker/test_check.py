@@ -1,4 +1,4 @@
-"""``fsm.check`` checks properties by name, for a machine with or without a profile."""
+"""``fsm.check`` checks the named properties of a machine, with or without a profile."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_limit_is_met_and_said(model: str) -> None:
 
 
 def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> None:
-    """Twenty parts of five states have 5^20 joint states, which are too many to check or to count."""
+    """Twenty parts with five states each have 5^20 joint states, too many to check or to count."""
     head = 'title = ""\nabout = ""\nsource = ""\n'
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(5))
     moves = ", ".join(f's{each} = "s{(each + 1) % 5}"' for each in range(5))

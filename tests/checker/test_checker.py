@@ -1,4 +1,7 @@
-"""Verdicts on properties agree with a second opinion on random machines. Each kind of claim has a failing twin."""
+"""Verdicts on properties agree with a second opinion on random machines.
+
+For each kind of claim that holds, a similar claim fails.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def run_of(conclusion: Conclusion) -> Run:
 def events_of(run: Run) -> str:
     """Return the events of *run* with their replies.
 
-    The events after ``|`` form the cycle of the run.
+    The cycle of the run, or the word ``stopped``, follows after ``|``.
     """
     steps, cycle = (
         " ".join(f"{each.event}:{each.reply or each.outcome}" for each in part) for part in (run.steps, run.cycle)
@@ -64,7 +67,7 @@ def events_of(run: Run) -> str:
 
 
 TWINS = [
-    # A claim that holds, a similar claim that fails, and the counterexample of the latter.
+    # A claim that holds, a similar claim that fails, and the counterexample.
     ("stubborn", 'idempotent = "push"', 'idempotent = "remove"', "remove:ok remove:NOT_FOUND"),
     ("restless", 'idempotent = "remove"', 'idempotent = "push"', "push:ok push:ok"),
     ("door", 'never = "gone then open"', 'never = "open then shut"', "push:ok slam:done"),
@@ -103,7 +106,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """The end of ``start`` is fair, which has no effect while no ``start`` is in progress."""
+    """Fairness of the end of ``start`` has no effect while no ``start`` is in progress."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
@@ -145,7 +148,7 @@ def test_what_is_reachable_has_witnesses() -> None:
 
 
 def test_from_each_requires_a_step_from_each() -> None:
-    """A single state without a step refutes the claim, in which ``*`` matches all states."""
+    """A ``from-each`` claim fails if even one of its states lacks the required step."""
     machine = machine_of(DOOR)
 
     assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
@@ -196,7 +199,7 @@ def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
 
 
 REFINED = [
-    # Another door, and the event that distinguishes it; the event is empty if only a state does.
+    # Another door, and the event that distinguishes it; the event is empty if only a state distinguishes it.
     (RESTLESS, ""),
     (STUBBORN, "remove"),
     (edited(DOOR, 'moves   = { "*" = "gone" }', 'moves = { "*" = "open" }'), ""),

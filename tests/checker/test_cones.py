@@ -1,4 +1,4 @@
-"""Each claim is checked on its cone, that is, the parts on which it depends.
+"""Each claim is checked only on its cone, the parts of the system that it depends on.
 
 The result holds for the whole system. Steps outside the cone still count as instants.
 """

@@ -1,4 +1,4 @@
-"""A claim about each copy of a part can be checked for every copy."""
+"""A claim about a part with several copies can be checked for every copy."""
 
 from __future__ import annotations
 

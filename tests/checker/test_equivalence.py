@@ -1,4 +1,4 @@
-"""The comparison of two machines agrees with a naive one: they are equivalent, or a trace distinguishes them."""
+"""Comparing two machines has the same result as a naive comparison."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""The maximum number of situations of both machines.
+"""The maximum number of situations of both machines together.
 
-The naive comparison repeatedly visits all pairs of them.
+The limit is low because the naive comparison repeatedly visits all pairs of situations.
 """
 
 
@@ -184,9 +184,9 @@ def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Call
 
 
 def met(machine: Machine) -> bool:
-    """Return whether every cell can be reached and none is silent.
+    """Return whether every cell is reachable and none is silent.
 
-    Some states occur only in traces that do not start in the initial state.
+    A trace that does not start in the initial state may visit states that are unreachable from there.
     """
     cells = (cell for event in machine.events.values() for cell in event.cells.values())
     return not any(isinstance(cell, Silent) for cell in cells) and not explore(tabulate(machine)).unreachable()
@@ -262,9 +262,9 @@ def _with(machine: Machine, event: Event) -> Machine:
 
 
 def torn(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with a state split in two, each of which lacks one of its alternatives.
+    """Return *machine* with one state split into two halves that each lack one alternative.
 
-    Outcomes that led to the state may lead to either half.
+    Outcomes that led to the original state may lead to either half.
     """
     found = [
         (event, state, cell)
@@ -407,7 +407,7 @@ cannot = ["*"]
 
 
 def test_a_hidden_event_after_an_event_adds_nothing() -> None:
-    """A coin that may turn over after its fall is equivalent to a coin that falls on either side."""
+    """A coin that may turn over after falling is equivalent to a coin that falls on either side."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
     assert isinstance(found, Equivalent)
@@ -485,7 +485,7 @@ def test_events_have_the_same_name_here_or_on_the_wire() -> None:
 
 
 def test_indefinite_replies_are_observed() -> None:
-    """The reply CANCELED is indefinite for only one machine, so it distinguishes the two."""
+    """The reply CANCELED is indefinite for only one of the machines, so it distinguishes them."""
     sure = machine_of(edited(JOB, 'indefinite = ["CANCELED"]\n', ""))
     found = agree(job(), sure)
 

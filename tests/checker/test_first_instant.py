@@ -1,4 +1,4 @@
-"""The quick search for the first instant of a condition has the same results as the full search."""
+"""The quick search for the first instant that meets a condition has the same results as the full search."""
 
 from __future__ import annotations
 

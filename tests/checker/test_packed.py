@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds of random generators.
+"""A strategy for seeded random generators.
 
-The examples that Hypothesis draws itself are mostly too small.
+Systems that Hypothesis builds itself are mostly too small.
 """
 
 LARGEST = 400
@@ -172,7 +172,7 @@ def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, wind
 
 
 def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim fails. It would seem to hold if the compiled code never considered a cycle fair."""
+    """The claim fails, but would seem to hold if the compiled code considered no cycle fair."""
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
@@ -253,13 +253,13 @@ def test_shipped_systems_come_out_the_same(name: str, profile: str | None) -> No
 
 COMMAND = "import sys; {} from fsm.__main__ import main; main()"
 LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
-"""Arguments that lead to the search of a cone with more than a thousand states."""
+"""Arguments that make ``fsm check`` search a cone with more than a thousand states."""
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """Run ``fsm check`` in a new process after executing *before*.
+    """Run ``fsm check`` in a new process that executes *before* first.
 
-    Progress is removed from its messages.
+    Progress messages are removed from the output on standard error.
     """
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
@@ -274,7 +274,7 @@ def test_without_the_extra_it_comes_out_the_same() -> None:
 
 @pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
-    """Small inputs do not import numpy, so they work with an import hook that refuses numpy."""
+    """Checking small inputs does not import numpy."""
     refuse = (
         "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
         "sys.exit('loads ' + name) if name == 'numpy' else None)}));"

@@ -1,4 +1,4 @@
-"""Refinement agrees with a second opinion that tries all runs, for shipped and changed machines."""
+"""Refinement checks agree with a second opinion that tries all runs of shipped and changed machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMIT = Limit(states=20_000)
 
 
 class Pair(NamedTuple):
-    """Two machines, of which the first may refine the second, with the maximum number of concurrent calls."""
+    """Two machines, the first of which may refine the second, and the maximum number of concurrent calls."""
 
     machine: Machine
     other: Machine
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
 def agreed(pair: Pair, *, most: int) -> bool:
     """Return whether the first machine refines the second, after a second opinion has confirmed it.
 
-    The counterexamples also have the same length, unless the second opinion stopped at its limit.
+    Counterexamples must also have the same length, unless the second opinion stopped at its limit.
     """
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
@@ -61,8 +61,8 @@ def agreed(pair: Pair, *, most: int) -> bool:
 def shipped() -> list[Pair]:
     """Return the pairs of machines that shipped properties compare, with and without profiles.
 
-    By day only the last profiles are used, and at night all of them. A profile applies to both machines if both have
-    it.
+    By day, only the last two profiles of each machine are used. A profile that both machines have is also applied to
+    both of them.
     """
     pairs = []
     for name in specified():
@@ -208,7 +208,7 @@ refuses = { still = "NO" }
 @pytest.mark.parametrize("kind", ["signal", "hidden"])
 @pytest.mark.parametrize("its", ["signal", "hidden"])
 def test_a_signal_is_compared_only_where_it_is_one_in_both(kind: str, its: str) -> None:
-    """An event is a signal only if both machines have it as a signal, and hidden if it is hidden in one of them."""
+    """An event is compared as a signal only if it is a signal in both machines."""
     once, other = BELL.replace("KIND", kind), machine_of(BELL.replace("KIND", its))
     often = edited(once, 'cannot = ["rung"]', 'ignores = ["rung"]')
 

@@ -1,4 +1,4 @@
-"""No kind of recording leads to a silent cell that erases the monitor's knowledge."""
+"""Silent cells that unobserved events can reach are reported, and shipped machines have none."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SHOWN = {
     "plugin-container": EVENTS.shown or (),
     "plugin-pod": EVENTS.shown or (),
 }
-"""The signals that recordings show to the judge of each machine.
+"""The signals that recordings show for each machine.
 
 The events of a plugin are outputs.
 """

@@ -1,4 +1,4 @@
-"""The command ``fsm check``: exit codes, text, and JSON output."""
+"""Tests for the exit codes, text and JSON output of ``fsm check``."""
 
 from __future__ import annotations
 
@@ -213,9 +213,9 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_whatever_is_shipped_is_as_stated() -> None:
-    """Some shipped machines and a system have only the documented failures under every profile.
+    """A few shipped models have only the documented failures under every profile.
 
-    ``test_properties`` checks everything that is shipped.
+    ``test_properties`` checks all shipped models.
     """
     asked = ["cri-container", "cri-pod", "nri-plugin", "plugin-container", "plugin-sync", "pod-sandbox"]
     ran = fsm("check", "--format", "json", *asked)

@@ -1,4 +1,4 @@
-"""Test exit codes, pipes, terminals and signals of the command in a separate process."""
+"""Tests for exit codes, pipes, terminals and signals, with the command in a separate process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROFILES = [(name, profile) for name in names() for profile in load(name).profil
 
 
 def without_privileges() -> list[str]:
-    """Return a command prefix that drops the privileges of root, so that file permissions apply."""
+    """Return a command prefix that drops root privileges, so that file permissions apply."""
     if os.geteuid() != 0:
         return []
     return [program("setpriv"), "--bounding-set", "-dac_override,-dac_read_search", "--"]
@@ -86,7 +86,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> None:
-    """A command has the same exit code and output in a process and in a function call."""
+    """A command has the same exit code and output whether it runs in a process or is called as a function."""
     arguments = [each.format(failing=FAILING) for each in line.split()]
     claim = '[property.gone-for-good]\nsays = "It is."\nMUST  = "nobody"\nnever = "gone then open"\n'
     for folder, text in (("models", DOOR), ("properties", f'machine = "door"\n{claim}')):
@@ -101,7 +101,7 @@ def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> N
 
 
 def test_every_command_was_run_in_a_process() -> None:
-    """Commands that are added later must take part in the previous test as well."""
+    """The previous test runs every command, including commands that are added later."""
     (lines,) = [mark.args[1] for mark in test_what_most_tests_call_is_what_people_run.pytestmark if mark.args]  # type: ignore[attr-defined]
 
     assert {*commands()} <= {line.partition(" ")[0] for line in lines}
@@ -328,7 +328,7 @@ def test_into_head(command: str) -> None:
 
 
 def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
-    """The command exits with 141 if the reader of its output is gone, like other filters."""
+    """Like other filters, the command exits with 141 if the reader of its output is gone."""
     ran = shell("fsm simulate cri-pod --length 200000 | head -1 > /dev/null; echo ${PIPESTATUS[0]}")
 
     assert ("141\n", "") == (ran.stdout, ran.stderr)
@@ -444,7 +444,7 @@ def test_colour_on_a_terminal_only() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_when_asked(env: dict[str, str]) -> None:
-    """Escape sequences are left out if NO_COLOR is set (see no-color.org) or the terminal has no colours."""
+    """Escape sequences are omitted if NO_COLOR is set (see no-color.org) or the terminal has no colours."""
     terminal = Terminal("judge", FAILING, env=env)
 
     assert 1 == terminal.end()
@@ -764,7 +764,7 @@ def test_without_a_command() -> None:
 @pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --calls 2"])
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:
-    """Simulated traces of every shipped machine hold, with one call in progress and with several."""
+    """The verdict on simulated traces of every shipped machine is ``holds``, even for concurrent calls."""
     made = fsm("simulate", name, "--seed", "7", *options.split())
     ran = fsm("judge", "-", stdin=made.stdout.encode())
 

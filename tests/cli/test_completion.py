@@ -1,4 +1,7 @@
-"""The command prints completion candidates for each shell. One test runs a real bash."""
+"""The command prints completion candidates for each shell.
+
+One test runs a real bash.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def test_names_are_offered(where: str, line: str, offered: list[str], folder: Pa
 def _fish(lines: list[str]) -> list[str]:
     """Return the candidates for fish.
 
-    They take three lines each, or one line in older releases of click.
+    A candidate takes three lines, or a single line in older releases of click.
     """
     if lines and lines[0] == "plain":
         return lines[1::3]
@@ -99,7 +102,7 @@ def _fish(lines: list[str]) -> list[str]:
     "line", ["fsm show doo", "fsm judge rec", "fsm check doo", "fsm judge --with rec", "fsm import rec", "fsm diff doo"]
 )
 def test_files_are_left_to_the_shell(line: str, folder: Path) -> None:
-    """The shell completes the word if no model name begins with it and a file is possible."""
+    """If no model name begins with the word and a file is allowed, the shell completes the word."""
     assert [f"file,{line.rpartition(' ')[2]}"] == asked("bash", line, folder)
 
 

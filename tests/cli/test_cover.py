@@ -1,4 +1,4 @@
-"""The command ``fsm cover``."""
+"""Tests for the command ``fsm cover``."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("cell", ["stats in exited", "stop in absent", "exec-sync in running"])
 def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> None:
-    """The cell is the only uncovered one if the steps for it are left out."""
+    """If the proposed steps for a cell are left out, only this cell stays uncovered."""
     machine, trace = load("container-status"), tmp_path / "trace.jsonl"
     trace.write_text(played(machine, {"e": "status"}))
     (before,) = covered(str(trace))["machines"]
@@ -138,7 +138,7 @@ def test_a_set_of_other_machines() -> None:
 
 
 def test_what_recordings_of_calls_do_not_show() -> None:
-    """Recordings of calls cannot show an exit, which is not a call, while logs may show it."""
+    """A recording of calls cannot show an exit, which is not a call, but a log can."""
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS), "beyond calls")
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS, "-m", "cri-container", LOG), "not shown")
 
@@ -160,7 +160,7 @@ def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
 
 
 class _Reader(HTMLParser):
-    """An HTML parser that collects requests and text, and asserts that elements are nested."""
+    """An HTML parser that collects requests and text, and asserts that elements are properly nested."""
 
     OPTIONAL: Final = {"td", "th", "tr", "meta", "img"}
 
@@ -206,7 +206,7 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("markup", ["<script>1</script>", '<img src="http://example.org">', "<b></b>"])
 def test_a_page_that_asks_is_found(markup: str) -> None:
-    """The parser detects a script, an image and markup in a page."""
+    """The parser detects scripts, images and markup in a page."""
     assert read(f"<p>{markup}</p>").asks
 
 

@@ -1,4 +1,4 @@
-"""The command ``fsm diff``."""
+"""Tests for the command ``fsm diff``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fsm explain`` and ``fsm help``."""
+"""Tests for the commands ``fsm explain`` and ``fsm help``."""
 
 from __future__ import annotations
 

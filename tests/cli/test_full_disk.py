@@ -1,4 +1,4 @@
-"""If the disk becomes full, a command reports it, exits with 74, and leaves no partial file."""
+"""If the disk is full, a command says so, exits with 74, and leaves no partial file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ As on a full disk, the system writes up to this limit and refuses the rest.
 
 
 def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "") -> tuple[int, str, int]:
-    """Run the command with its output in a file.
+    """Run the command with its output in a file of limited size.
 
-    Return the exit code, the messages and the bytes written.
+    Return the exit code, the messages, and the number of bytes written.
     """
     with (folder / "stdout").open("wb") as out:
         ran = subprocess.run(
             ["prlimit", f"--fsize={room}:{room}", FSM, *arguments],  # noqa: S607
             cwd=folder,
-            # Python would cache a module only in part without noticing, and later processes could not load it.
+            # Python would not notice that a cached module is truncated, and later processes could not load it.
             env=PLAIN | {"PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=out,
             stderr=subprocess.PIPE,

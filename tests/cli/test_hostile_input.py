@@ -1,7 +1,7 @@
 """A command answers any input or explains its error, and prints nothing harmful to the terminal.
 
-``tests/support/hostile.py`` lists the readers of files. For each of them, the folder ``corpus`` holds files that were
-once answered wrongly.
+``tests/support/hostile.py`` lists the readers of files. The folder ``corpus`` holds files that a reader
+once handled wrongly.
 """
 
 from __future__ import annotations

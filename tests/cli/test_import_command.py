@@ -1,4 +1,4 @@
-"""``fsm import`` works, and imported files can cause errors."""
+"""``fsm import`` turns files into models, and reports errors in the files."""
 
 from __future__ import annotations
 

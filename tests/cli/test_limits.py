@@ -24,7 +24,7 @@ MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
 """The limits of a process in bytes and seconds.
 
-They are generous, but too low for unbounded work.
+The limits are generous, but too low for unbounded work.
 """
 
 OUT_OF_TIME: Final = (
@@ -79,7 +79,7 @@ def large(folder: Path, size: int, properties: int) -> str:
 
 
 def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """The time limit applies to the whole command, as each property alone takes less."""
+    """The time limit applies to the whole command, although each property alone takes less time."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
     assert 3 == ended.code
@@ -234,9 +234,9 @@ def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.slow
 def test_zeros_without_end_are_judged_until_time_is_over() -> None:
-    """Endless zeros are a single line.
+    """A stream of zeros is a single line without an end.
 
-    The command keeps a bounded part of it until it reaches its time limit.
+    The command keeps only a bounded part of the line, and stops at its time limit.
     """
     ended = bounded("--seconds", "1", "judge", "/dev/zero")
 

@@ -1,4 +1,4 @@
-"""Metrics of a followed recording can be requested as by Prometheus."""
+"""The metrics of a followed recording are served to scrapers such as Prometheus."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_is_followed_is_scraped() -> None:
 
 
 def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
-    """The command survives a client that disconnects, because the thread of the server blocks SIGPIPE."""
+    """The command survives a client that disconnects, because the server's thread blocks SIGPIPE."""
     before = {*threading.enumerate()}
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0):
         (thread,) = {*threading.enumerate()} - before
@@ -132,7 +132,7 @@ def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: s
 
 
 def test_labels_are_words_of_models() -> None:
-    """Labels of metrics never contain ids of entities, whose number is unlimited."""
+    """Labels never contain the ids of entities, because there is no limit to the number of ids."""
     samples = _metrics(FAILING)
     values = {value for _, labels in samples for label, value in labels if label != "name"}
 

@@ -1,4 +1,4 @@
-"""The command ``fsm mutate``: exit codes, text, and JSON output."""
+"""Tests for the exit codes, text and JSON output of ``fsm mutate``."""
 
 from __future__ import annotations
 

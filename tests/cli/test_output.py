@@ -1,6 +1,6 @@
 """Output files are complete or absent, have the usual permissions, and leave nothing else in the folder.
 
-A symbolic link is kept if the command writes through it.
+Writing through a symbolic link keeps the link.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsm.cli.output import write
 
 @pytest.fixture(params=[True, False], ids=["nameless", "named"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder on a file system with unnamed files (``O_TMPFILE``), and one on a file system without them."""
+    """Return a folder on a file system that does or does not support unnamed files (``O_TMPFILE``)."""
     if not request.param:
         real = os.open
 
@@ -139,7 +139,7 @@ def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch:
 
 
 def killed(*arguments: str) -> tuple[list[str], list[str]]:
-    """Return the system calls of a write, and those at which a kill leaves another file in the folder."""
+    """Return the system calls of a write, and the calls at which a kill leaves another file in the folder."""
     program("strace")
     command = [sys.executable, leftovers.__file__, *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -157,5 +157,5 @@ def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
 
 
 def test_a_file_that_has_a_name_is_left_by_a_kill() -> None:
-    """A kill leaves a named temporary file, so the previous test can fail."""
+    """A kill leaves a named temporary file behind, which shows that the previous test can fail."""
     assert len(killed("old", "named")[1]) > 3

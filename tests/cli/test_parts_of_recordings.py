@@ -61,7 +61,10 @@ def _lines(recording: dict[str, Any]) -> list[int]:
     ],
 )
 def test_a_time(trace: str, options: list[str], lines: list[int], verdict: str) -> None:
-    """Only violations in the selected time are reported. If that time has no observations, the verdict is unknown."""
+    """Only violations in the selected period are reported.
+
+    If the period has no observations, the verdict is unknown.
+    """
     recording = _judged("--all", *options, trace)
 
     assert (lines, verdict) == (_lines(recording), recording["verdict"])
@@ -106,7 +109,10 @@ def _violations(recording: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def test_a_time_without_an_offset_is_local(
     trace: str, zone: str, lines: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time is in the time zone of the process, which is ahead of UTC east of Greenwich."""
+    """A time without an offset is in the time zone of the process.
+
+    The zone ``UTC-1`` is one hour ahead of UTC.
+    """
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -129,7 +135,7 @@ def test_a_time_without_an_offset_is_local(
     ],
 )
 def test_what_is_no_part_is_refused(options: list[str], what: str) -> None:
-    """If the option is wrong, the message explains the form of a time or the conflict, and the exit code is 2."""
+    """A wrong option is refused, and the message explains the form of a time or the conflict."""
     done = fsm("judge", *options, HOLDING)
 
     assert (2, "") == (done.returncode, done.stdout)

@@ -28,10 +28,7 @@ def hook(event, arguments, own=os.getpid()):
 
 sys.addaudithook(hook)
 """
-"""A module that Python imports before fsm.
-
-It sends signals during an import, or lists the imports.
-"""
+"""A module that Python imports before fsm, which sends signals during an import or lists all imports."""
 
 
 def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -1,4 +1,4 @@
-"""The command ``fsm test``: exit codes, text, and JSON output."""
+"""Tests for the exit codes, text and JSON output of ``fsm test``."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
-    """A thread that checks first and acts later brings back a door that was removed meanwhile."""
+    """A thread that checks before it acts brings back a door that another thread has removed meanwhile."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
 
     alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
@@ -193,9 +193,9 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
 
 
 def _profiles(model: str) -> list[str]:
-    """Return the profiles to test.
+    """Return the names of the profiles to test.
 
-    For a system, these are all and none. For a machine, it is the last recorded release.
+    A system is tested without a profile and with each of its profiles, and a machine under its last recorded release.
     """
     if is_system(model):
         return ["", *load_system(model).profiles]
@@ -255,9 +255,9 @@ def test_a_system_that_is_too_large_is_refused() -> None:
 
 
 def test_every_rule_of_systems_has_a_case() -> None:
-    """Each of the codes FSM601 to FSM607 has a case.
+    """Each of the codes FSM601 to FSM607 has a test case.
 
-    Codes about sockets have their cases elsewhere.
+    The codes about sockets are tested elsewhere.
     """
     assert [code for code in RULES if "FSM6" < code < "FSM7"] == [f"FSM60{number}" for number in range(1, 8)]
 
@@ -281,7 +281,7 @@ def test_a_system_is_tested_as_one_machine() -> None:
     ],
 )
 def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says: str) -> None:
-    """The message has a remedy, and no test runs."""
+    """A wrong argument is an error with a hint, and no test runs."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", *arguments, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")

@@ -158,7 +158,7 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str], said: str) -> None:
-    """A line that does not concern the entity is refused, and the message lists the nearest lines that do."""
+    """A line that does not mention the entity is refused, and the message lists the nearest lines that do."""
     done = fsm("judge", *options, trace)
 
     assert (2, "") == (done.returncode, done.stdout)

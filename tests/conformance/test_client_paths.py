@@ -60,7 +60,7 @@ def test_without_the_last_but_one_step_it_is_another_cell() -> None:
 
 
 def _nearest(machine: Machine) -> dict[Cell, int]:
-    """Return the number of calls to each cell if every call has its first outcome."""
+    """Return the number of calls that it takes to reach each cell if every call has its first outcome."""
     calls = [
         event
         for event in machine.events.values()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """A counter up to three, which writes its new value some time after reading the old one."""
+    """A counter up to three, which writes its new value some time after reading the old value."""
 
     def __init__(self, lock: AbstractContextManager[object] | None = None, *, yields: bool = True) -> None:
         self.lock = lock or threading.Lock()
@@ -75,7 +75,7 @@ class Locked(Simulated):
 class Adjacent(Locked):
     """A container whose calls check the state on one line and change it on the next.
 
-    *unlocked* names a call that takes no lock or, if another word follows, a lock of its own.
+    The call named by *unlocked* takes no lock or, if another word follows, a lock of its own.
     """
 
     def __init__(self, unlocked: str = "") -> None:
@@ -184,7 +184,7 @@ def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
-    """It is a race if two concurrent stops both notify the plugins, although both replies are right."""
+    """Two concurrent stops that both notify the plugins are a race, although both replies are right."""
 
     class Forgetful(Locked):
         def do(self, event: str) -> str:
@@ -317,7 +317,7 @@ def test_a_reset_that_raises_is_told() -> None:
 
 
 class Noting(Locked):
-    """A locked machine that records the requested events."""
+    """A machine with a lock, which records the events that are requested."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -336,7 +336,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """No exits are requested, because there may be no process, and no restarts, because they end all calls."""
+    """Exits are not requested, because there may be no process, nor are restarts, because they end all calls."""
     machine = load("container-status")
     sut = Noting(machine)
 

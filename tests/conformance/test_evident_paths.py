@@ -1,4 +1,4 @@
-"""A recording of the steps of an evident path proves that the cell was reached."""
+"""A recording of an evident path proves that its cell was reached."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """The recording has to show the state of the container, which may exit unobserved.
+    """The steps make the recording show the state of the container, which may exit unobserved.
 
-    The steps create and remove the container to be certain that it is absent.
+    To be certain that the container is absent, the steps create and remove it.
     """
     assert shown(name, *cell) == steps
 

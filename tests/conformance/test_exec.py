@@ -1,4 +1,4 @@
-"""SUTs can be child processes. Some are correct, some defective, and some break the protocol."""
+"""A SUT can be a child process, which may be correct, be defective, or break the protocol."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> 
 
 
 def test_a_record_that_is_left_out_is_broken() -> None:
-    """A missing record is an error, because otherwise it would seem unchanged."""
+    """A missing record is an error, because the record would otherwise seem unchanged."""
     code = 'echo \'{"fsm":1,"can":["record"]}\'; read -r a; echo \'{"id":1}\'; read -r b; echo \'{"id":2,"shows":"a"}\''
     made = child(["sh", "-c", code])
     made.reset()
@@ -542,7 +542,7 @@ def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
 
 
 def test_heirs_do_not_outlive_one_that_kills_its_parent(tmp_path: Path) -> None:
-    """Descendants are killed even if the child kills its supervisor, because another process supervises that."""
+    """Descendants are killed even if the child kills its supervisor, which another process supervises."""
     made = rude("murder", tmp_path / "ids")
     made.reset()
     with contextlib.suppress(BrokenError):
@@ -577,7 +577,7 @@ sys.stdin.read()
 
 
 def left_by(how: signal.Signals, ids: Path) -> list[int]:
-    """End a parent with a signal, and return the descendants that survive it for some time."""
+    """Send a signal to a parent, wait for its descendants to end, and return the descendants that are still alive."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:

@@ -21,7 +21,7 @@ COSTLY = {"restart"}
 
 
 class Slow(Simulated):
-    """A pod with costly restarts, which counts the runs of consecutive restarts."""
+    """A pod with costly restarts, which counts a series of consecutive restarts only once."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -95,7 +95,7 @@ def test_a_mistake_is_found(event: str) -> None:
 
 
 class Astray(Slow):
-    """A pod in which a failed run leads to a state outside the plan."""
+    """A pod that is in a state outside the plan after a failed run."""
 
     def never(self, event: str, outcome: str) -> bool:
         return (event, outcome) in {("restart", "unknown"), ("run", "left-over")}

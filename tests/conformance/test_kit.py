@@ -277,7 +277,7 @@ def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[s
 # -- defects ---------------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
-"""The names of mutants that are no more permissive than the machine if the SUT follows it in silent cells."""
+"""The endings of the names of mutants that allow nothing new if the SUT follows the machine in silent cells."""
 
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
@@ -310,7 +310,7 @@ def test_a_mutant_that_can_do_less_is_no_violation() -> None:
 
 
 class Worn(Simulated):
-    """A door that jams after three pushes, which its machine does not count."""
+    """A door that jams after three pushes, although its machine does not count pushes."""
 
     def reset(self) -> None:
         super().reset()
@@ -364,7 +364,7 @@ def test_every_method_of_a_sut_has_its_time() -> None:
 
 
 def test_the_stage_of_an_outcome_is_said() -> None:
-    """The SUT is told the stage of an outcome, since a removal can fail at its begin and at its end."""
+    """The SUT is told the stage of an outcome, because a removal can fail when it begins and when it ends."""
 
     class Staged(Simulated):
         asked: list[tuple[str, str, str]]

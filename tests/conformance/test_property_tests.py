@@ -1,4 +1,4 @@
-"""A simulated machine passes the tests of its properties, and a mutant fails one."""
+"""A simulated machine passes the tests of its properties, and a mutant fails the properties that catch it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELD = [
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
 """The number of random tests of each property.
 
-By day, four out of five properties have targeted tests only.
+By day, four out of five properties have only targeted tests.
 """
 
 

@@ -1,4 +1,4 @@
-"""For each law about a SUT's record, there is a SUT with a bug that breaks it."""
+"""Each law about the record of a SUT is tested with a SUT that has a bug and breaks the law."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fsm.conformance.suite import conform, replay
 
 
 class DeadError(Exception):
-    """Raised at the death of the simulated process."""
+    """Raised when the simulated process dies."""
 
 
 class Purse:

@@ -1,4 +1,7 @@
-"""Threads take turns at each line of code, so runs are reproducible. No turn waits for a blocked thread."""
+"""Threads take turns at each line of code, so that runs are reproducible.
+
+No turn waits for a blocked thread.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 30.0
-"""The number of seconds to wait for something that has to happen."""
+"""The number of seconds to wait for something that must happen."""
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:
@@ -71,7 +74,7 @@ def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(5))
 def test_who_is_blocked_lets_others_run(chance: int) -> None:
-    """Other threads run while one is blocked by a lock or by something unknown."""
+    """Other threads run while a thread is blocked by a lock or by something unknown."""
     lock, done = threading.Lock(), threading.Event()
     count: list[int] = []
 

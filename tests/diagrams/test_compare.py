@@ -1,4 +1,4 @@
-"""Differences between lifecycles are named, except for details that a drawing may leave out."""
+"""Differences between lifecycles are reported, except for details that a drawing may leave out."""
 
 from __future__ import annotations
 
@@ -416,7 +416,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """The drawing that matches the machine is chosen, or else the only one that shares a state with it."""
+    """The drawing that matches the machine is chosen, or else the only drawing that shares a state with it."""
     found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second

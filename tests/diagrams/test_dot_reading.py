@@ -1,4 +1,4 @@
-"""DOT graphs are read in the same way as by Graphviz, and unreadable graphs take no longer."""
+"""DOT graphs are read as Graphviz reads them, and unreadable graphs take no longer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lines(label: str) -> tuple[str, ...]:
 
 
 def by_graphviz(graph: dict[str, list[dict[str, str]]]) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
-    """Return the arrows of a graph in Graphviz's JSON form."""
+    """Return the arrows of a graph that Graphviz has written as JSON."""
     texts = {
         each["_gvid"]: None
         if each.get("shape") == "point"

@@ -495,7 +495,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
 def test_a_run_can_come_through_a_pipe() -> None:
     """A run can be read from a pipe, which is read only once.
 
-    An endless pipe is refused at a limit.
+    Endless input is refused when it exceeds a limit.
     """
     command = "fsm draw container-status -f dot --highlight"
     drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]

@@ -1,4 +1,4 @@
-"""Any text is read or refused, in a time proportional to its length."""
+"""Any text is read or refused in time proportional to its length."""
 
 from __future__ import annotations
 

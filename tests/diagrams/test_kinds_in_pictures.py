@@ -1,4 +1,4 @@
-"""Pictures show kinds of states, states that only profiles reach, counts, and ids for web pages."""
+"""Pictures show the kinds of states, the states that only profiles reach, counts, and ids for web pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Words in the shipped pictures touch neither lines nor other words.
 
-Their widths are measured with the font, and a renderer draws the pictures.
+The widths of words are measured with the font, and a renderer draws the pictures.
 """
 
 from __future__ import annotations

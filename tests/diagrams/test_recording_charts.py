@@ -53,7 +53,7 @@ def messages(chart: SequenceChart) -> list[str]:
 
 
 def plain(text: object) -> str:
-    """Return *text* without the character codes of Mermaid."""
+    """Return *text* with Mermaid's character codes replaced by the characters."""
     codes = re.sub("ﬂ°°(\\d+)¶ß", lambda code: chr(int(code[1])), str(text))
     return re.sub(r"#(\d+);", lambda code: chr(int(code[1])), codes)
 
@@ -94,7 +94,7 @@ def _window(path: Path) -> ChosenSteps:
 
 @pytest.mark.slow
 def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) -> None:
-    """Only every fifth chart is read by Mermaid, which is slow."""
+    """Every recording can be drawn, but only every fifth chart is read by Mermaid, which is slow."""
     assert len(windows) > 70
     read([*windows.values()][::5])
     for chart in windows.values():
@@ -235,9 +235,9 @@ def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
 
 
 def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
-    """No duration is shown for two equal calls in progress, as it is unknown which one a reply ends.
+    """No duration is shown for two equal calls in progress, because a reply may end either of them.
 
-    Only calls that are recorded as a whole have a duration.
+    If each call is recorded as a whole, both durations are known.
     """
     ask = {"entity": "c1", "event": "stop", "phase": "request", "at": 0}
     told = {"entity": "c1", "event": "stop", "phase": "reply", "reply": "ok", "at": 5_000_000}
@@ -439,7 +439,7 @@ WRONG = [
     ("options", "says"), WRONG, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_wrong_input_is_told(options: list[str], says: str) -> None:
-    """For wrong input, the message has a remedy, the exit code is 2, and no picture is written."""
+    """Wrong input is refused with a remedy and exit code 2, and no picture is written."""
     ran = fsm("draw", "--sequence", str(RECORDINGS / "containerd-1.6.20.log"), *options)
 
     assert (2, "") == (ran.returncode, ran.stdout)

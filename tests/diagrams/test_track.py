@@ -1,4 +1,4 @@
-"""The track of a recording through a machine fails for the same entities as the judge."""
+"""The track of an entity through a machine fails exactly if the judge finds a violation for the entity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages can extend fsm, even if others are broken, conflicting or unwanted."""
+"""Packages can extend fsm, even if other packages are broken, conflicting or unwanted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BROKEN: Final = {
         "FileNotFoundError",
     ),
 }
-"""The source texts of domains that cannot be loaded, with the resulting errors."""
+"""The source code of domains that cannot be loaded, with the resulting errors."""
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ TWICE: Final = {
     "fsm.suts": ("jobs", "suts", "", ["test", "cri-pod", "--against", "jobs:here"]),
     "fsm.commands": ("jobs", "commands", "", ["jobs"]),
 }
-"""A name that two packages add to a group of entry points, and a command that uses the name."""
+"""For each group of entry points, a name that two packages add, and a command that uses the name."""
 
 
 @pytest.mark.parametrize("group", TWICE)
@@ -259,7 +259,7 @@ def test_an_endless_command_has_no_limit_of_time(tmp_path: Path, monkeypatch: py
 
 
 def test_the_table_of_the_runtimes_is_their_entry_points() -> None:
-    """Without metadata, ``fsm.runtimes`` declares the same entry points in the same order."""
+    """``fsm.runtimes`` declares the same entry points as ``pyproject.toml``, in the same order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {group: names for group, names in project["entry-points"].items() if group.startswith("fsm.")}
 
@@ -337,7 +337,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
             packed.extractall(where, names)
 
     def python(*words: str) -> subprocess.CompletedProcess[str]:
-        """Run Python so that it can import only this copy of fsm."""
+        """Run Python in an environment that contains only this copy of fsm."""
         environment = PLAIN | {"PYTHONPATH": f"{where}:{libraries}"}
         command = [sys.executable, "-S", *words]
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)

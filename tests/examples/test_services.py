@@ -45,7 +45,7 @@ def test_systemd_takes_the_unit() -> None:
     [("KillMode=mixed", "KillMode=mixt"), ("ExecStart=/bin/bash", "ExecStart=/bin/bsh"), ("RestartSec", "RestartSecs")],
 )
 def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None:
-    """A damaged unit makes systemd complain, so the previous test can fail."""
+    """Systemd complains about a damaged unit, which shows that the previous test can fail."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
 
@@ -96,7 +96,7 @@ def _commands() -> dict[str, list[str]]:
 @pytest.mark.parametrize("service", ["systemd", "kubernetes"])
 @pytest.mark.parametrize(("year", "code"), [("2026", 3), ("2999", 1)])
 def test_what_the_services_run(service: str, year: str, code: int, tmp_path: Path) -> None:
-    """With the command of the services, only journal entries after the start can be violations."""
+    """The services report violations only in journal entries that are later than their start."""
     journal = tmp_path / "journal"
     lines = Path(FAILING).read_text(encoding="utf-8").replace('time="2026-', f'time="{year}-').splitlines()
     journal.write_text("".join(json.dumps({"MESSAGE": line}) + "\n" for line in lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tasks of a cluster, run without one, have the same result as judging each recording as a whole."""
+"""Cluster tasks that run without a cluster have the same result as judging whole recordings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODE: Final = "node-1"
 LINES: Final = ClusterTask(form="lines", models=(), profile=None)
 EXPECTED: Final = total(summarise([judge(RECORDINGS / name)], node=name) for name in NAMES)
 
-# Observations about all containers, or with an event that the machine does not know.
+# Observations that are about all containers, or have an event that the machine does not know.
 OF_ALL: Final = (
     {"event": "restart"},
     {"event": "restart", "phase": "maybe"},
@@ -137,7 +137,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows about all entities must not be counted in each part."""
+    """If repeats were not removed, rows about all entities would be counted in each part."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))

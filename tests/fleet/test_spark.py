@@ -1,4 +1,4 @@
-"""A Spark cluster has the same result as a single machine, even if a worker dies."""
+"""A Spark cluster computes the same result as a single machine, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_lines_in_any_order(session: SparkSession) -> None:
 def observations(folder: Path) -> tuple[list[tuple[Any, ...]], Summary]:
     """Return observations of a few nodes as rows, with the summary that a single machine computes.
 
-    Some events concern all containers of their node.
+    Some events affect all containers of their node.
     """
     rows: list[tuple[Any, ...]] = []
     parts = []
@@ -120,7 +120,7 @@ def test_observations_by_node_and_by_entity(session: SparkSession, tmp_path: Pat
 
 
 def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -> None:
-    """Converted tables store the order of rows, so a cluster may store the rows in any order."""
+    """Converted tables store the order of their rows, so a cluster may rearrange the rows."""
     tables = [str(tmp_path / f"{number}.parquet") for number in range(len(NAMES))]
     for name, table in zip(NAMES, tables, strict=True):
         assert fsm("convert", str(RECORDINGS / name), "-o", table).returncode == 0
@@ -243,7 +243,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
 
 def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
-    """Each matching table is a separate recording, whose file name is the name of the node."""
+    """Each matching table is a separate recording, and its file name is the name of the node."""
     for number, name in enumerate(NAMES[:2]):
         assert fsm("convert", str(RECORDINGS / name), "-o", str(tmp_path / f"node-{number}.parquet")).returncode == 0
 

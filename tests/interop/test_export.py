@@ -1,4 +1,4 @@
-"""Exported machines can be read by other tools, and by simple readers of these tests."""
+"""Exported machines can be read by other tools, and by simple readers in these tests."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_orders_are_kept() -> None:
 # -- SCXML -----------------------------------------------------------------------
 
 EVENT = r"(\w|-)+(\.(\w|-)+)*"
-"""Event names that are valid in the schema of SCXML."""
+"""A regular expression for event names that are valid in SCXML."""
 ID = r"[A-Za-z_][\w.-]*"
 
 

@@ -1,4 +1,4 @@
-"""Machines of other libraries become models with the same behaviour, as do exported models."""
+"""Machines from other libraries are imported as models with the same behaviour, as are exported models."""
 
 from __future__ import annotations
 
@@ -427,7 +427,7 @@ def test_a_model_is_pleasant_to_read() -> None:
 
 @st.composite
 def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
-    """Draw a definition for python-statemachine with conditions as data.
+    """Draw a definition for python-statemachine whose conditions are data.
 
     If *several* is true, a transition may have several conditions.
     """

@@ -49,12 +49,12 @@ RANDOM = range(0, 200, BATCH)
 FOLLOWING = range(0, 100, BATCH)
 """The first seed of each batch."""
 FEW = 2
-"""The maximum number of parts of a claim of which every part is compared."""
+"""The maximum number of parts for which a claim is compared completely."""
 
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
-    """The stored answers of SPIN, which the test must use completely."""
+    """Yield SPIN's stored answers, and assert that the test has used all of them."""
     found = spin.Kept(_file(request.node.name))
     yield found
     found.up_to_date()
@@ -119,7 +119,7 @@ def of_random_machine(seed: int) -> tuple[Machine, Property]:
 
 
 def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = None) -> None:
-    """Assert that SPIN finds the same states, transitions and depth, apart from the start."""
+    """Assert that SPIN finds as many states and transitions as fsm, and the same depth."""
     ask = kept.answers if kept else spin.answers
     answers = ask([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
@@ -137,7 +137,7 @@ def of_configurations(machine: Machine) -> Counts:
 def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
     """Assert that both searches have the same size.
 
-    Only SPIN counts the start.
+    SPIN counts one transition more, for the start.
     """
     assert (ours.states, ours.depth) == (theirs.states, theirs.depth)
     assert not transitions or ours.transitions == theirs.transitions - 1
@@ -305,7 +305,7 @@ def test_random_properties_are_of_every_kind() -> None:
 
 
 def random_listener(chance: random.Random) -> Machine:
-    """Return a random machine with events *x* and *y*, which are outputs of other random machines."""
+    """Return a random machine with the events *x* and *y*, which other random machines emit."""
     machine = random_machine(chance, time=False)
     names = chance.sample([*machine.events], min(2, len(machine.events)))
     renamed = dict(zip(names, "xy", strict=False))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # -- every semantic error --------------------------------------------------
 
 # The code, the text to replace in the door or the job, its replacement, the message, and the hint.
-# The mark "# here" is in the line that the problem must have.
+# The mark "# here" is on the line where the problem must be reported.
 WARP = 'moves  = { shut = "ajar" }\ncannot = ["*"]'
 EXIT = 'moves  = { running = "ended", checking = "ended" }'
 BEGINS = '{ name = "begins", begins = "starting" },'

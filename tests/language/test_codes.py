@@ -76,12 +76,12 @@ PLACES = {
     "FSM703": "count   = 2",
     "FSM508": "  - {trigger: press, source: off, dest: on}",
 }
-"""The text that an example replaces, unless the file contains the corrected example."""
+"""For each code, the text that the example replaces, unless the file contains the corrected example."""
 
 BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[profile.old]") | {
     "FSM709": "[event.crash]"
 }
-"""The text before which an example is inserted."""
+"""For each code, the text before which the example is inserted."""
 
 
 READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -93,7 +93,7 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
     "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
 }
-"""For each family of codes, the file of an example, the command that reads it, and the surrounding text."""
+"""For each family of codes, the file name of an example, the command to run, and possible surrounding texts."""
 
 
 JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
@@ -104,7 +104,7 @@ PACKAGES: dict[str, dict[str, dict[str, str]]] = {
     RULES["FSM223"].wrong: {"fsm-jobs": {"fsm.commands": "jobs = atempts:COMMAND"}},
     RULES["FSM223"].right: {"fsm-jobs": JOB_LOG | {"fsm.commands": "jobs = fsm_jobs:COMMAND"}},
 }
-"""The packages to install for an example, each with its entry points and the code of ``examples/domain``."""
+"""For each example, the packages to install, with their entry points and the code of ``examples/domain``."""
 
 ATEMPTS = """from fsm.entry_points import DomainCommand
 COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
@@ -175,7 +175,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def _listening(folder: Path) -> Iterator[None]:
     """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*.
 
-    They are processes, because other tests fork this process and it should have no threads.
+    Both servers are separate processes, because other tests fork this process, which should have no threads.
     """
     other = (
         "import socketserver\n"

@@ -221,7 +221,7 @@ def test_every_mistake_is_said_at_once() -> None:
 
 
 def test_every_rule_is_broken_here() -> None:
-    """Every code about properties has a case here, except FSM306 about files."""
+    """Every code about properties has a case here, except FSM306, which is about files."""
     assert {code for code in RULES if "FSM3" < code < "FSM4"} == {case[0] for case in CASES} | {"FSM306"}
 
 

@@ -33,7 +33,7 @@ TEXTS = [DOOR, JOB, counter_text(to=3), *(path.read_text(encoding="utf-8") for p
 PUSH = 'about   = "Open the door."\n'
 
 # The code, the text to replace in the door, its replacement, the message, and the hint.
-# The mark "# here" is in the line that the problem must have.
+# The mark "# here" is on the line where the problem must be reported.
 CASES = [
     ("FSM003", 'title   = "A door"', 'title = "A d\udcf6r"  # here', "the text is not UTF-8: byte 0xf6 at offset", "save the file as UTF-8"),
     ("FSM004", 'initial = "shut"', "initial = shut  # here", "is not TOML: invalid value (at line 6, column 11)", "see https://toml.io"),
@@ -231,7 +231,7 @@ def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
 
 
 def test_a_byte_order_mark_is_no_mistake() -> None:
-    """A byte order mark at the start of a file is accepted, since some editors write it."""
+    """A byte order mark at the start of a file is accepted, because some editors write it."""
     assert DOOR == DOOR.strip("\ufeff")
     assert () == problems_of("\ufeff" + DOOR)
 
@@ -342,7 +342,7 @@ def test_a_large_file_of_mistakes_is_read_in_time() -> None:
 
 
 def test_nesting_as_deep_as_allowed_is_read() -> None:
-    """The limit of nesting counts tables and arrays, including the file itself."""
+    """The nesting limit counts tables and arrays, including the file itself."""
     deepest = DEEPEST - 2
 
     said = [problems_of(f"machine = {'[' * depth}{']' * depth}") for depth in (deepest + 1, deepest + 2)]

@@ -84,13 +84,13 @@ def test_its_words_are_those_of_the_parser() -> None:
     found = {name: set(node["properties"]) for name, node in schema()["$defs"].items()}
     found["Written"] = set(schema()["properties"])
 
-    # Cells are not a table by themselves: events and overrides have their words.
+    # Cells are not a table of their own, because their words are part of events and overrides.
     cells = words.pop("Cells")
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
     assert words.pop("WrittenDemand") < found["WrittenRequirement"]
-    # Levels with their sources are not a table by themselves, either.
+    # Levels with their sources are not a table of their own, either.
     cited = words.pop("Cited")
     assert cited < found["WrittenClause"]
     assert cited < found["WrittenEvent"]

@@ -1,4 +1,4 @@
-"""Histories are checked, with a second opinion on thousands of random histories."""
+"""Linearizability checks agree with a second opinion on thousands of random histories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def history(*lines: str, outputs: str | None = None) -> History:
     """Build operations from texts of the form ``CALLED RETURNED EVENT [REPLY]``.
 
-    A missing part is written as ``-``, and an operation that shows X as ``=X``.
+    A missing part is written as ``-``, and the shown state X as ``=X``.
     """
     operations = []
     for thread, line in enumerate(lines):
@@ -199,7 +199,7 @@ def test_a_search_that_ends_early_knows_nothing() -> None:
 
 
 def test_many_operations_one_after_the_other_take_no_more_than_a_little_each() -> None:
-    """A long history takes little time for each operation, as only concurrent operations are reordered."""
+    """Each operation of a long history takes little time, because only concurrent operations are reordered."""
     lines = [f"{10 * number + each} {10 * number + 9} status ok" for number in range(200) for each in (1, 2, 3)]
 
     assert isinstance(linearize(load("container-status"), history("0 0 create ok", *lines), limit=20_000), Linearizable)

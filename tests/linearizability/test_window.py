@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def history(*lines: str) -> History:
     """Build operations from texts of the form ``CALLED RETURNED EVENT [REPLY]``.
 
-    A missing part is written as ``-``, and an operation that shows X as ``=X``.
+    A missing part is written as ``-``, and the shown state X as ``=X``.
     """
     operations = []
     for thread, line in enumerate(lines):
@@ -95,7 +95,7 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
     """A start that never returns may act at any time, but a hundred of them make the search no harder.
 
-    They explain the exec, but not the state that is shown after it.
+    The lost starts explain the exec, but not the state that is shown after the exec.
     """
     lost = [f"{number} - start" for number in range(2, 102)]
     seen = history("0 1 create ok", *lost, "200 201 exec ok", "202 203 - =CONTAINER_CREATED")

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
-"""The factor for the number of random machines, which is a hundred thousand at night."""
+"""The factor that increases the number of random machines to a hundred thousand at night."""
 AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
-"""Seeds of machines with calls in progress, on which engines once disagreed at night."""
+"""Seeds of machines with calls in progress on which engines disagreed in a nightly run."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
 LONGEST = 5
 
@@ -217,7 +217,7 @@ ENGINES = [
 
 @pytest.mark.parametrize(("what", "engine"), ENGINES)
 def test_a_judge_that_reads_other_cells_is_caught(what: str, engine: str) -> None:
-    """A judge of a mutant rejects a legal input, so the comparisons above can fail."""
+    """A judge for a mutant rejects a legal input, which shows that the comparisons above can fail."""
     for number in range(100):
         chance = random.Random(number)
         machine = random_machine(chance)

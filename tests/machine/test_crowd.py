@@ -53,10 +53,7 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    """Break the simulation.
-
-    When a copy leaves a state, the broken simulation forgets that others may still be there.
-    """
+    """Make the simulation forget that other copies may stay in a state when a copy leaves the state."""
     one_does = vars(Crowd)["_ways_of_member"]
     patch.setattr(
         Crowd,
@@ -176,7 +173,7 @@ def event(steps: str, kind: str = "call") -> str:
     ],
 )
 def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
-    """An event that treats the copies one after another is refused, since more copies may behave differently."""
+    """An event that treats the copies one after another is refused, because more copies may behave differently."""
     numbered = numbers(OFFICE.replace("count   = 2", "count = 2") + more, JOBS)
     with pytest.raises(NoCrowdError, match=why):
         Crowd(numbered(3), numbered(2), "job")
@@ -331,7 +328,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
-    """The door lets in a single copy, so the claim that every copy is inside holds for one copy only."""
+    """The door lets in only one copy, so all copies can be inside only if there is a single copy."""
     text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
     numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """Callbacks that write lines to a log, one of which may fail."""
+    """Callbacks that write lines to a log; the callback that *fails* names also raises an error."""
 
     def __init__(self, *, fails: str = "") -> None:
         self.lines: list[str] = []

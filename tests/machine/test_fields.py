@@ -94,7 +94,7 @@ LATE = {"created": 5, "started": 7_000_000_000, "finished": 9, "exit-code": 128,
 def test_containerd_keeps_its_records_so(shown: str, status: Mapping[str, int | str], clauses: set[str]) -> None:
     """Containerd's own records meet the requirements, with a few exceptions.
 
-    These are an out-of-memory kill, an unknown state, a failed start, and an exit without a time.
+    The exceptions are an out-of-memory kill, an unknown state, a failed start, and an exit without a time.
     """
     assert clauses == broken("container-status", shown, status)
 

@@ -26,9 +26,9 @@ def graph_of(machine: Machine) -> Graph[Table]:
 
 
 def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return source, event and target of every step, found by brute force.
+    """Return the source, event and target of every step, found by brute force.
 
-    Ends of calls have an ellipsis.
+    The end of a call is marked with an ellipsis.
     """
     return {
         (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])

@@ -1,4 +1,4 @@
-"""A machine has outcomes for its events, and a profile can change them."""
+"""A machine has outcomes for its events, and a profile can change the outcomes."""
 
 from __future__ import annotations
 

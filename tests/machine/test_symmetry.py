@@ -1,4 +1,4 @@
-"""An exchange of interchangeable copies maps steps to steps, and keeps verdicts."""
+"""Exchanging interchangeable copies maps steps to steps and does not change verdicts."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_exchanges_turn_steps_into_steps(system: System) -> None:
 
 
 def test_an_exchange_that_is_none_is_noticed() -> None:
-    """Jobs are not interchangeable if an error of the first ends a call before the second gets it."""
+    """Jobs are not interchangeable if an error of the first job ends a call before it reaches the second job."""
     clear = '[event.clear]\nkind = "call"\nabout = "C"\nsteps = ["every job.make"]\n'
     office, other = (system_of(OFFICE + more, {"door": door(), "job": job()}) for more in ("", clear))
     [exchange] = Symmetry(SystemTable(office)).exchanges
@@ -102,10 +102,7 @@ def test_an_exchange_that_is_none_is_noticed() -> None:
     [("nri-plugin-contract", [2]), ("plugin-sync", [2]), ("cri-service", [2]), ("node", [2]), ("late-updates", [])],
 )
 def test_of_shipped_systems(name: str, members: list[int]) -> None:
-    """Pods can be exchanged.
-
-    Containers cannot, because an error of one container ends the pod's stop.
-    """
+    """Pods can be exchanged, but not containers, because an error of one container ends the pod's stop."""
     table = SystemTable(load_system(name))
     groups = Symmetry(table).orbits([]).groups
 

@@ -1,4 +1,4 @@
-"""Systems agree with a second opinion, cones agree with the whole, and system files can have errors."""
+"""Systems agree with a second opinion, cones agree with the whole system, and errors in files are reported."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ LARGEST = 400
 """The maximum number of states of a random system."""
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds of random generators.
+"""A strategy for seeded random generators.
 
-The examples that Hypothesis draws itself are mostly too small.
+Systems that Hypothesis builds itself are mostly too small.
 """
 
 
@@ -173,9 +173,9 @@ def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool)
 
 
 def _claim(system: System, chance: random.Random) -> Property:
-    """Return a claim that ends with an event.
+    """Return a random claim that ends with an event.
 
-    Steps outside its cone are not instants of its runs.
+    Steps outside the cone of the claim are not instants of its runs.
     """
     event = chance.choice(list(system.events.values()))
     first, other = (_at(system, chance) for _ in range(2))

@@ -1,4 +1,4 @@
-"""A profile describes a release branch, or one version of it if its name has a patch number."""
+"""A profile describes a release branch or, if its name has a patch number, a single version."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ STOPS = [
     ("containerd-2.0.0", [OK]),
     ("containerd-2.4.0-beta.0", [OK]),
 ]
-"""Replies of versions to a stop of a removed container.
+"""The replies of each version when a removed container is stopped.
 
-1.6.35 and 1.7.21 fixed the wrong reply.
+Versions 1.6.35 and 1.7.21 fixed the wrong reply.
 """
 
 CREATIONS = [
@@ -47,7 +47,7 @@ CREATIONS = [
     ("containerd-2.3.3", "UNKNOWN"),
     ("containerd-main", "UNKNOWN"),
 ]
-"""The first reply to a creation in a stopped pod.
+"""The first reply of each version when a container is created in a stopped pod.
 
 Versions since 2.2.6 and 2.3.3 refuse the creation.
 """

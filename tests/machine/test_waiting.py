@@ -38,7 +38,7 @@ def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None
 
 
 def test_only_what_has_to_happen_counts() -> None:
-    """A plugin that waits for its own update is in a deadlock only without a timeout."""
+    """A plugin that waits for its own update is deadlocked only if there is no timeout."""
     system, states = load_system("plugin-updates"), {"asked": "sent", "update": "sent", "plugin": "joined"}
 
     assert list(waiting(system, states)) == []

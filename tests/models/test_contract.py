@@ -1,4 +1,4 @@
-"""The node keeps the contract of plugins in every run, as far as a plugin can observe.
+"""Every run of the node is checked against the contract of plugins, as far as a plugin can observe.
 
 This test confirms two other checks. The properties of the node state the parts of the contract one by one, and the
 oracle judges recordings against the contract.
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table, Way
 
 Heard = frozenset[int]
-"""The contract's states in which an entity may be as far as the plugin knows."""
+"""The states of the contract in which an entity may be, as far as the plugin knows."""
 
 ENOUGH = 400_000
-"""The maximum number of states of the product, as the search would otherwise take too long."""
+"""The maximum number of states of the product, which limits the time of the search."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """A machine of the contract, which updates the belief of a plugin with each event."""
+    """A machine of the contract, which computes the belief of a plugin after each event."""
 
     name: str
 
@@ -120,8 +120,8 @@ def _heard(
     if now(entity, state) == "absent" and event in {f"create-{entity}", f"run-{entity}"}:
         heard = contract.nothing  # a new entity has a fresh id
     if moved and (now("plugin", state) == "away" if called else now(entity, way.to) == "absent"):
-        # The plugin may be notified late, or never, of calls that were made while it was away.  Records that are lost
-        # in a restart are lost foreverybody, which is a separate finding.
+        # The plugin may be notified late, or never, of calls that were made while it was away. Records that are lost
+        # in a restart are lost for everybody, which is a separate finding.
         heard = contract.anything
     told = tuple(_told(way, event, suffix, now(entity, way.to)))
     there = now("plugin", state) == "joined"
@@ -169,14 +169,14 @@ BROKEN = {
 }
 """The clauses that the node breaks.
 
-See its properties ``no-start-after-stop`` and ``…-is-relayed``.
+See the properties ``no-start-after-stop`` and ``…-is-relayed`` of the node.
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
-    """The node breaks exactly the clauses that are known, including those broken by recordings of containerd."""
+    """The node breaks exactly the known clauses, including the clauses that recordings of containerd break."""
     assert broken(None, part=part) == BROKEN[part]
 
 

@@ -22,7 +22,7 @@ ONCE_MORE = {
     "plugin-view": "what is relayed of an id may begin once more",
     "service-run": "Run may be called again",
 }
-"""The reasons why some final states can become active again without the initial state."""
+"""The reasons why some final states can become active again without returning to the initial state first."""
 
 
 def moves(machine: Machine, state: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from fsm.language.library import claims, load
 
 OLD, LATER, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
 FIRST, SECOND = 1, 2
-"""Constants for the version that has a changed line: the older or the newer version."""
+"""The older and the newer version, as the side of a comparison that has a changed line."""
 
 DIFFERENCES = [
     # NRI is off by default in the older version, and on by default in the newer version.
@@ -55,7 +55,7 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """Run ``fsm diff``, and return its exit code and the lines of both versions or of only one."""
+    """Return the exit code of ``fsm diff``, and the lines in both versions, only the first, and only the second."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
@@ -63,7 +63,7 @@ def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
 
 
 def arrows(line: str) -> str:
-    """Split a line into its arrows, which differ only in their states."""
+    """Split a line into a separate line for each of its arrows."""
     found = re.fullmatch(r"(\S+): ((?:\S+ → [^\s,]+, )*\S+ → [^\s,]+)(.*)", " ".join(line.split()))
     assert found is not None
     return "".join(f" {found[1]}: {each}{found[3]}\n" for each in found[2].split(", "))

@@ -1,7 +1,7 @@
-"""Shipped properties have the stated results and catch the mutants that they name. No mutant survives.
+"""Shipped properties have the stated results and catch the mutants that they name.
 
-Systems of many copies are checked with one copy of each part when that does not change the result;
-`tests/cli/test_check_command.py` proves them with all copies.
+No mutant survives. Systems with many copies are checked with one copy of each part when that does not change the
+result; `tests/cli/test_check_command.py` proves them with all copies.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fsm.mutation import JointMutant, joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 
 FEW = 8
-"""The maximum number of copies for which a system is checked with all of them."""
+"""The maximum number of copies in a system that is checked with all of its copies."""
 
 MOST = 100
 EVERY = 48 if TIMES == 1 else 1
-"""The distance between the mutants that are tried in a large system.
+"""The interval at which mutants of a large system are tried.
 
 The nightly run tries all mutants.
 """
@@ -72,7 +72,7 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """Only a property that is known to fail without a profile may name no mutant."""
+    """A property must name mutants, with few exceptions, and catch all of them."""
     known = known_mutants(name)
     (found,) = [each for each in specification(name).properties if each.name == stated]
 

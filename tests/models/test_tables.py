@@ -1,6 +1,6 @@
 """Every table of a shipped model equals the stored table, cell by cell.
 
-A change to the layout of a model file must not change its meaning. If the meaning changes, a test fails.
+If a change to the layout of a model file also changes its meaning, a test fails.
 
 ``tests/models/tables.json.gz`` contains all machines and systems, with each of their profiles, and all property
 files, as they are after building.

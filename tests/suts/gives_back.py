@@ -1,4 +1,4 @@
-"""A judge of ``nri_plugin.py``, which has one CPU to assign and must take it back."""
+"""A judge for ``nri_plugin.py``, a plugin that must assign its only CPU and take it back."""
 
 from __future__ import annotations
 

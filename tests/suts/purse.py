@@ -1,8 +1,8 @@
-"""A purse that keeps its coins in a file, and speaks docs/reference/exec-protocol.md: ``purse.py [BUG]``.
+"""A purse that keeps its coins in a file: ``purse.py [BUG]``.
 
-The purse panics if it gets a bad coin. With ``overwrites`` it counts a coin that was dropped; with
-``writes-in-place`` a crash may leave its file incomplete; with ``immortal`` it never dies; with ``mortal`` it dies
-whenever it is asked to.
+It speaks the protocol in docs/reference/exec-protocol.md, and panics if it gets a bad coin. With ``overwrites``, the
+purse counts a coin that was dropped; with ``writes-in-place``, a crash may leave its file incomplete; with
+``immortal``, it never dies; with ``mortal``, it dies whenever it is asked to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 class Purse:
     """A purse in memory and in a file.
 
-    With ``effects``, its process dies after this number of further effects.
+    If ``effects`` is set, the process dies after that number of further effects.
     """
 
     def __init__(self) -> None:

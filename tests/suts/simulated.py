@@ -1,4 +1,7 @@
-"""A simulated implementation of a machine that speaks docs/reference/exec-protocol.md: ``simulated.py MODEL``."""
+"""A simulated implementation of a machine: ``simulated.py MODEL``.
+
+It speaks the protocol in docs/reference/exec-protocol.md.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 
 
 def main(*how: str) -> None:
-    """Answer each request on a thread of its own.
+    """Answer each request in a thread of its own.
 
     With ``unlocked``, a thread may write back an outdated value.
     """
