@@ -1,6 +1,6 @@
-"""Hypothesis stateful tests for an implementation's own test suite, generated from a machine.
+"""Generate Hypothesis stateful tests from a machine, for the test suite of an implementation.
 
-The tests are those of :mod:`fsm.conformance`. A failure is an :class:`AssertionError` that contains the report.
+The tests are the same as in :mod:`fsm.conformance`. A failure is an :class:`AssertionError` that contains the report.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
-# The modules of commands that share one. Each other command has a module of its own.
+# Modules that several commands share. Every other command has its own module.
 SHARED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("list", "show", "schema", "simulate"), "model_commands"),
     **dict.fromkeys(("cover", "convert", "merge"), "recording_commands"),
@@ -103,7 +103,7 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add the help of fsm's domains to *command*, such as examples, and if *foreign* that of other packages.
+    """Add examples from the domains of fsm to the help of *command*, and examples from other packages if *foreign*.
 
     ``{rows}`` is replaced by the result of the function ``rows`` in the command's module.
     """
@@ -234,7 +234,7 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 def _warn(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
-    """Print a warning. Its location in the code is omitted for warnings about plugins, which users did not write."""
+    """Print a warning. Warnings about plugins have no location, because users did not write that code."""
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 
@@ -276,7 +276,7 @@ def _with_links(error: InputError) -> str:
 
 
 def _exit_with_error(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # Running out of memory during a read also gets here.
+    for each in (error, error.__cause__):  # A lack of memory during a read also ends up here.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:

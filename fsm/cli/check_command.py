@@ -27,7 +27,7 @@ from fsm.report import check_report
 from fsm.report import findings_report as report
 
 PAIR: Final = 2
-# The largest number of copies to search directly. Above it, a proof for any number of copies is tried first.
+# Maximum number of copies to search directly. For more copies, a proof for any number of copies is tried first.
 FEW: Final = 9
 
 _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
@@ -164,7 +164,7 @@ def command(
 
 
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
-    """Return a callback of a search that updates *bar*, and returns a reason to stop or an empty string."""
+    """Return a callback for searches, which updates *bar* and returns a reason to stop or an empty string."""
 
     def ending(covered: Explored) -> str:
         bar.searched(covered)

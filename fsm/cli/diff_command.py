@@ -116,7 +116,7 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
         ("", len(profiles) > 2, "at most two profiles can be compared"),  # noqa: PLR2004  (there are two sides)
         ("--profile", profiles and not (names_a_model(first) or names_a_model(other)), no_model),
     )
-    if len(profiles) < 2:  # noqa: PLR2004  (one is for both models, or the second side of one)
+    if len(profiles) < 2:  # noqa: PLR2004  (one profile is for both models, or for B if that is A again)
         only = "".join(profiles)
         profiles = ("" if second is None else only, only)
     return _side(first, profiles[0]), _side(other, profiles[1])

@@ -39,7 +39,10 @@ SUFFIXES: Final[Mapping[str, str]] = {
 
 
 def formats(forms: tuple[str, ...], output: Path | None, known: Iterable[str], *, pictures: int) -> tuple[str, ...]:
-    """Return *forms*, or those of the *known* formats that *output* implies if *forms* is empty."""
+    """Return *forms*, or the default formats for *output* if *forms* is empty.
+
+    The default is SVG for standard output, all *known* formats for a folder, and the format of the suffix for a file.
+    """
     several = pictures > 1 or len(forms) > 1
     if output is None:
         if several:
@@ -57,7 +60,10 @@ def formats(forms: tuple[str, ...], output: Path | None, known: Iterable[str], *
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the path of the picture *name*: in the folder *output*, or *output* itself (``None``: standard output)."""
+    """Return the path of a picture: *output*, or a file called *name* in it if *output* is a folder.
+
+    ``None`` means standard output.
+    """
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
 
@@ -80,9 +86,9 @@ def _check_chart(recordings: Iterable[str], forms: tuple[str, ...], first: int |
 
 
 def _judge_together(recordings: list[str], models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the first recording together with the second, then the second alone; ``None`` if neither names a machine.
+    """Judge the first recording together with the second, and then the second alone.
 
-    Raise :class:`InputError` if none of their machines has *profile*.
+    Return ``None`` if neither names a machine. Raise :class:`InputError` if none of their machines has *profile*.
     """
     found, problems = [], []
     for file, other in zip_longest(recordings, recordings[1:], fillvalue=""):

@@ -225,7 +225,7 @@ def _judge_all(
         except InputError as error:
             problems[trace] = error.problems
     for trace in [name for name in problems if judged and name != STDIN]:
-        # The property belongs to a machine of another recording, so leave it out for this one.
+        # The property belongs to a machine of another recording, so do not check it for this recording.
         if {problem.code for problem in problems[trace]} == {"FSM211"}:
             del problems[trace]
             judged[trace] = judge_trace(trace)

@@ -1,4 +1,4 @@
-"""``fsm judge --follow`` while a recording is being written, and ``--engine spark`` on a cluster."""
+"""Modes of ``fsm judge``: follow a recording while it is being written, and judge recordings on a cluster."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from fsm.recordings.time_order import Assume
 from fsm.report import ExitCode
 from fsm.report import mutation_report as report
 
-# Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies.
+# Maximum number of copies in a system that is mutated unchanged. Larger systems are first tried with single copies.
 FEW: Final = 8
 
 
@@ -213,5 +213,5 @@ def _mutate(
         outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
         )
-    found = tuple(outcomes)  # The properties that are unsound are known only when all outcomes are.
+    found = tuple(outcomes)  # Unsound properties are known only when all outcomes are known.
     return report.Mutated(specification=stated, outcomes=found, unsound=tuple(unsound))

@@ -144,7 +144,10 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Parse a time (local, if it has no offset) or a duration before now. Return nanoseconds since the epoch."""
+    """Parse a time, or a duration such as ``10m`` for ten minutes ago. Return nanoseconds since the epoch.
+
+    A time without an offset is local.
+    """
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -169,7 +172,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
 
 
 def file_and_line(name: str) -> tuple[str, int]:
-    """Split FILE:LINE. The line is 0 if *name* does not have one, or if *name* as a whole is an existing file."""
+    """Split FILE:LINE. The line is 0 if *name* has no line, or if a file called *name* exists."""
     path, _, number = name.rpartition(":")
     if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (never raises)
         return name, 0
@@ -294,14 +297,14 @@ def sizes(names: Iterable[str]) -> int:
 
 
 def refuse(*rules: tuple[str, object, str]) -> None:
-    """Raise the first error for which the second item is true. Its other items are the option and the message."""
+    """Raise an error for the first rule that applies. A rule is an option, a condition and a message."""
     for option, wrong, what in rules:
         if wrong:
             raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
 
 
 def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _Read]:
-    """Return what *read* returns for each name. Raise :class:`InputError` with the problems of all of them."""
+    """Map each name to the result of *read*. Raise :class:`InputError` with the problems of all names."""
     found: dict[str, _Read] = {}
     problems: list[Problem] = []
     for name in dict.fromkeys(names):

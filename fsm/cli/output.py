@@ -79,7 +79,7 @@ def same(name: str, path: Path | None) -> bool:
 
 
 def failed(path: Path, error: OSError) -> Exception:
-    """Convert an *error* in writing *path* for the command line. Disk errors are returned unchanged."""
+    """Convert an error in writing to *path* to a command-line error. Disk errors are returned unchanged."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return error if full else click.FileError(str(path), reason(error))
 
@@ -94,14 +94,14 @@ def write(path: Path, content: str | bytes) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open *path* so that its content is replaced atomically. Special files such as pipes are written directly.
 
-    Until it is complete, the new file has no name if the file system supports that, or else a temporary one, so that an
-    interrupted command leaves nothing behind. Raise ``OSError`` if writing fails.
+    Until the new file is complete, it has no name if the file system supports that, and otherwise a temporary name.
+    Therefore, an interrupted command leaves nothing behind. Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # late, because a pipe such as /dev/stdout has no file as its real path
+    path = Path(os.path.realpath(path))  # not earlier, because a pipe such as /dev/stdout has no real file path
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle, opened = _new_file(temporary)
@@ -119,7 +119,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_file(temporary: Path) -> tuple[int, Path]:
-    """Open a new unnamed file. If the file system does not support these, the file is called *temporary*."""
+    """Open a new unnamed file, or the new file *temporary* if the file system does not support unnamed files."""
     with suppress(AttributeError, OSError):
         handle = os.open(temporary.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
         unnamed = Path(f"/proc/self/fd/{handle}")

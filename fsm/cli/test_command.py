@@ -322,7 +322,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
-    """Return the machine to plan tests with, and the profile to tolerate if the machine does not include it."""
+    """Return the machine for planning tests, and the profile to tolerate unless the machine already includes it."""
     name, profile, parts = request.model, request.profile, dict(request.parts)
     try:
         machine = scheme.machine(request) if scheme else None

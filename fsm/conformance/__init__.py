@@ -1,1 +1,1 @@
-"""The conformance kit. It tests implementations of a lifecycle against the machine that specifies it."""
+"""Test implementations of a lifecycle against the machine that specifies it."""

@@ -1,7 +1,7 @@
 """Find the shortest steps by which a client can exercise each cell of a machine.
 
-A client makes calls one at a time and waits for events that happen by themselves. If a path requires anything else,
-this is called a need. Paths with milder needs are preferred.
+A client makes calls one at a time and waits for events that happen by themselves. Anything else
+that a path requires is called a need. Paths with milder needs are preferred.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""The combinations of needs to try. Milder ones come first."""
+"""Combinations of needs to try, from mild to hard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair, in model order, to its path. The end of a call is the event ``…EVENT``."""
+    """Map each (event, state) pair, in model order, to its path. The end of a call is named ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -107,7 +107,7 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
 
 
 def usual(ways: Sequence[Way]) -> Way | None:
-    """Return the expected outcome of a call: the first outcome in model order that is not a deviation."""
+    """Return the usual outcome of a call, which is the first outcome in model order that is not a deviation."""
     return next((way for way in ways if way.deviation is None), None)
 
 
@@ -117,7 +117,8 @@ _ENTITY: Final = "it"
 class EvidentPaths:
     """Finds steps whose recording proves that they exercised a given cell of *machine*.
 
-    *seen* lists the signals that always appear in a recording, or is ``None`` for all. *unseen* never appear.
+    *seen* contains the signals that always appear in a recording, or is ``None`` if all do. The events in *unseen*
+    never appear.
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:

@@ -25,13 +25,13 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""The reachable states. Each is given by a shortest run to it, and mapped to the events that have an effect there."""
+"""Maps a shortest run for each reachable state to the events that have an effect in that state."""
 
 TRIES: Final = 5
 """Factor by which pairs of events and candidates for shrinking run more often than other programmes."""
 
 _LENGTHS: Final = range(2, 5)
-"""Numbers of events of each thread for a SUT that judges itself. Long programmes can reveal several races."""
+"""Numbers of events per thread if the SUT judges itself. Long programmes can reveal several races."""
 
 MOST: Final = 25  # maximum number of kinds of races to find in a SUT that judges itself
 AGAIN: Final = 20  # number of times to run the programme of a race again
@@ -114,7 +114,7 @@ def concurrently(
         programmes=len(runs.done),
         runs=runs.done.total(),
         events=sum(number * sum(map(len, programme.threads)) for programme, number in runs.done.items()),
-        cut=runs.cut and not judging,  # Such a search is expected to last as long as its time.
+        cut=runs.cut and not judging,  # Such a search is expected to use all of its time.
     )
     shrunk = []
     for race in found:
@@ -126,7 +126,10 @@ def concurrently(
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Count how often the programme of *race* races again. The profile must have been applied to *machine*."""
+    """Run the programme of *race* again, and count how often the race recurs.
+
+    The profile must already have been applied to *machine*.
+    """
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(1 for _ in runs.races(runs.repeated([race.programme], AGAIN)))
@@ -138,7 +141,7 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
 
 
 def refuse_serial(sut: SUT) -> None:
-    """Raise :class:`InputError` and close *sut* if several threads cannot call it at once."""
+    """Raise :class:`InputError` and close *sut* if it cannot be called by several threads at once."""
     if isinstance(sut, Serial):
         sut.close()
         what = "the system answers one request at a time, so several threads would only wait for each other"
@@ -156,9 +159,10 @@ def _events_in_any_state(machine: Machine, *, signals: bool) -> Iterator[str]:
 def _random_programmes(
     ways: Ways, events: Sequence[str], threads: int, lengths: range, chance: random.Random, *, after: bool = False
 ) -> Iterator[Programme]:
-    """Yield random programmes with 2 to *threads* threads, each of which has one of *lengths* as its number of events.
+    """Yield random programmes with 2 to *threads* threads.
 
-    About half of the events have an effect where the threads start. With *after*, programmes may end with an event.
+    The number of events of each thread is chosen from *lengths*. About half of the events have an effect in the state
+    in which the threads start. If *after* is true, a programme may have an event after its threads.
     """
     while True:
         before = chance.choice(list(ways))

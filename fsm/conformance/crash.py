@@ -1,8 +1,7 @@
 """Crash a SUT partway through an event, and check it after the restart.
 
 The event may or may not have taken effect. After the restart, the SUT may show any state to which a restart can lead
-from a state that the event passes. The record of the SUT must be either its record before the event or its record after
-the event.
+from a state that the event passes through. The record of the SUT must be the same as before the event or after it.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
@@ -28,7 +27,7 @@ class RecordSnapshot:
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record, and then overwrite the copy that was read. The SUT must not notice this."""
+        """Read the record, and then overwrite the copy that was read. This must not affect the SUT."""
         self.writing = ""
         if self.sut is None:
             return
@@ -78,7 +77,7 @@ def difference(before: Any, after: Any, at: str = "") -> str:  # noqa: ANN401  (
 
 
 def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
-    """Overwrite everything mutable in *given*. Return whether there was anything mutable.
+    """Overwrite everything mutable in *given*, and return whether there was anything to overwrite.
 
     >>> record = {"names": ["a"], "pid": 7}
     >>> scribble(record), record["names"][0] == SCRIBBLE
@@ -114,7 +113,7 @@ def _set(given: Any, name: str) -> bool:  # noqa: ANN401  (a dataclass)
     return False
 
 
-WHOLE: Final = 1_000_000  # This crash point is after the last effect of any event.
+WHOLE: Final = 1_000_000  # crash point after the last effect of any event
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
@@ -173,7 +172,8 @@ def crashed(
 def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
     """Crash *sut* during *edge*. Return whether it crashed, and its state and record afterwards.
 
-    The last two results say whether the SUT arranged the outcomes of *edge*, and the outcome of the restart.
+    The last two results say whether the SUT arranged the outcomes of *edge*, and whether it arranged the outcome of
+    the restart.
     """
     arrange = arranger(sut)
     goes, restarts = arrange is not None or not any(edge.choice), False

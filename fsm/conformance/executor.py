@@ -27,12 +27,12 @@ from fsm.sut import (
     arranger,
 )
 
-LISTED: Final = 20  # maximum number of known values in an error message about a SUT that shows an unknown value
+LISTED: Final = 20  # maximum number of known values to list in the message about an unknown value
 PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arranged
 
 
 class Execution:
-    """Takes steps on one SUT. They are judged by *oracle* or, if *watch* is given, only by its property.
+    """Takes steps on a SUT, and judges them by *oracle* or, if *watch* is given, only by its property.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -177,10 +177,13 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update belief and point after a legal step. Edges in *fit* explain *seen*, the most likely first."""
+        """Update the belief and the point after a legal step.
+
+        *fit* contains the edges that explain *seen*, starting with the most likely edge.
+        """
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
-            # The SUT promised this outcome. Rule out the configurations to which other outcomes lead.
+            # The SUT promised this outcome. Rule out the configurations that result from other outcomes.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
         self.belief = after
         if wanted is not None and went is not wanted:
@@ -290,7 +293,7 @@ class Execution:
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
     def aim(self, edge: Edge) -> bool:
-        """Go to the source of *edge*, and take it. Return whether it had the expected outcome."""
+        """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
@@ -324,7 +327,7 @@ class Execution:
         if (arranged and not self.oracle.dynamics.unseen) or not self.cover.took(edge):
             return False
         at = (edge.source, edge.step, self.cover.shown, self.cover.heard)
-        if at not in self._uncertain:  # paths ask about the same edges again and again
+        if at not in self._uncertain:  # Searches for paths ask about the same edges many times.
             seen = self.oracle.expected_response(edge, shown=self.cover.shown, emitted=self.cover.heard)
             self._uncertain[at] = not self.oracle.leads(edge, seen)
         return self._uncertain[at]

@@ -27,7 +27,10 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step of a test, its response, and the point before it. ``came`` has the actual outcome, if it is another."""
+    """A step of a test, the response to it, and the point before it.
+
+    ``came`` is the step with its actual outcome, if that was not the expected outcome.
+    """
 
     step: Stimulus
     seen: Response | None
@@ -60,12 +63,12 @@ class Failure:
 
     @property
     def began(self) -> tuple[tuple[str, ...], ...]:
-        """The possible states before the last step, as a tuple of one item. It is empty if they are unknown."""
+        """The possible states before the last step, in a tuple with one item, or an empty tuple if unknown."""
         return () if self.violation is None else (self.violation.before,)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A key that failures with the same cause share."""
+        """A key that is equal for failures with the same cause."""
         where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
@@ -103,7 +106,7 @@ class FailedError(Exception):
 
 @dataclass(kw_only=True)
 class Cover:
-    """The coverage of the tests of a SUT so far, and the limits of the SUT that they have found.
+    """The coverage of a SUT by the tests so far, and the limits of the SUT that the tests have found.
 
     A (row, state) pair counts in ``cells`` if the state was certain when the event was applied, and in
     ``ambiguous`` if other states were also possible. ``compared`` counts how often the outputs of a pair were seen.
@@ -131,7 +134,7 @@ class Cover:
     _taken: set[tuple[Point, Stimulus]] = field(default_factory=set)
 
     def give_up(self, edge: Edge) -> None:
-        """Stop trying to take *edge*. If a test has taken it before, keep trying."""
+        """Stop trying to take *edge*, unless a test has taken it before."""
         if (edge.source, edge.step) not in self._taken:
             self.hopeless.add((edge.source, edge.step))
 

@@ -142,9 +142,9 @@ def find(
 ) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*, which is to be tested against *machine*.
 
-    *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), which
-    receives *options*. Otherwise, raise :class:`InputError`. A reference or model is used under *profile*. *model* is
-    the name of the judging model if it differs from that of *machine*.
+    *name* must have one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), to which
+    *options* are passed. Raise :class:`InputError` for any other name. A reference or model is used under *profile*.
+    *model* is the name of the judging model, if *machine* has a different name.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -158,9 +158,10 @@ def find(
 
 
 def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
-    """Return a factory for the SUT called *name*. A system that is simulated has *counts* copies of its parts.
+    """Return a factory for the SUT called *name*.
 
-    A process must answer within the time limit of *asked*, and a Python SUT if the main thread calls it.
+    A simulated system has *counts* copies of its parts. The time limit of *asked* applies to each answer, but for a
+    SUT in Python only to calls from the main thread.
     """
     kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
@@ -204,9 +205,10 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*. After *timeout* seconds, raise :class:`BrokenError` in it, if this is the main thread.
+    """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
 
     If the method catches the exception, it is raised again every *timeout* seconds, and when the method returns.
+    Calls from other threads than the main thread have no time limit.
     """
     if current_thread() is not main_thread():
         return method(*arguments)  # The search for races handles hanging threads itself.

@@ -1,7 +1,7 @@
 """Judge the behaviour of a SUT step by step.
 
-The belief is the set of configurations that are possible after the steps so far. A step that leaves none is a
-violation, and is explained.
+The belief is the set of configurations that are possible after the steps so far. A step that leaves no
+configuration is a violation, which is then explained.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +164,7 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
 
 @runtime_checkable
 class SelfJudging(Protocol):
-    """A SUT whose tests are judged by *model*. They are planned from another machine."""
+    """A SUT whose tests are judged by ``model``, but planned from another machine."""
 
     model: str
 

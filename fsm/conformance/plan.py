@@ -52,7 +52,7 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]  # the point, the event, and
 
 
 class Edge(NamedTuple):
-    """A step from one point to another, which is ``None`` if the model does not specify the step.
+    """A step from one point to another. ``to`` is ``None`` if the model does not specify the step.
 
     ``cells`` and ``choice`` have one element for each stage of the step: the (row, state) pair that the stage
     exercises, and whether there are several outcomes to choose from. ``ways`` holds the outcome of each stage in the

@@ -26,7 +26,7 @@ from fsm.machine import Machine
 from fsm.machine.findings import Violation
 from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
 
-SWITCH: Final = 1e-5  # length of the interpreter's switch interval, in seconds, during a programme
+SWITCH: Final = 1e-5  # the interpreter's switch interval during a programme, in seconds
 
 RaceKind: TypeAlias = tuple[object, ...]
 
@@ -35,7 +35,10 @@ PATIENCE: Final = 10.0  # number of seconds after which a thread that has not re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """The events of one test: first those in ``before``, one by one, then those of all ``threads``, then ``after``."""
+    """The events of a test.
+
+    The events in ``before`` happen one by one, then the events of all ``threads``, and then the events in ``after``.
+    """
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
@@ -53,7 +56,7 @@ class Programme:
 
 
 Try: TypeAlias = tuple[Programme, int]
-"""A run of a programme. Its number decides whether threads take turns, and when."""
+"""A programme, and the number of the run. The number decides whether threads take turns, and when."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +69,22 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges races. Tests begin with the events in ``before``; threads may also make calls in ``beside``."""
+    """A SUT that judges races.
+
+    Tests begin with the events in ``before``. Threads may also make the calls in ``beside``.
+    """
 
     before: Sequence[str]
     beside: Sequence[str]
 
     def race_violations(self) -> Sequence[Violation]:
-        """Return the violations since the last reset. Each has a different cause."""
+        """Return the violations since the last reset, which all have different causes."""
 
     def witness(self) -> Witness:
         """Return the evidence that was gathered since the last reset."""
 
     def mended(self) -> bool:
-        """Return whether the SUT can be tested further after it broke."""
+        """Return whether testing can continue after the SUT broke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +105,7 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """A key that races with the same cause share. It is empty unless the SUT judges itself."""
+        """A key that is equal for races with the same cause. It is empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
@@ -128,7 +134,11 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Threads on a remote SUT wait up to ``delay`` s. The search, and the shrinking of a race, last ``seconds``."""
+    """The timing of tests on a remote SUT.
+
+    Threads wait up to ``delay`` seconds before a call. The search for races lasts up to ``seconds`` seconds, and so
+    does the shrinking of each race.
+    """
 
     delay: float
     seconds: float
@@ -140,7 +150,8 @@ class Runs:
 
     A violation whose kind is in ``known`` is not a race. If ``wanted`` is set, other kinds of violations are
     ignored too. ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns at its lines.
-    ``stuck`` is true once threads hang, and ``cut`` once runs were left out because the time was over.
+    ``stuck`` is true once threads hang. ``cut`` is true once runs were left out, because time ran out or the SUT was
+    gone.
     """
 
     machine: Machine
@@ -162,7 +173,7 @@ class Runs:
             self._until = time.monotonic() + share * self.pace.seconds
 
     def races(self, tries: Iterable[Try]) -> Iterator[Race]:
-        """Yield the races in *tries* until threads hang, the SUT is gone or the time is over."""
+        """Yield the races in *tries* until threads hang, the SUT is gone, or time runs out."""
         for programme, number in tries:
             if self.stuck or self.gone or time.monotonic() > self._until:
                 self.cut |= not self.stuck
@@ -172,7 +183,7 @@ class Runs:
                 yield race
 
     def hunt(self, tries: Iterable[Try], most: int) -> list[Race]:
-        """Return up to *most* races that need threads. Each kind occurs once, if the SUT judges itself."""
+        """Return up to *most* races that need threads. If the SUT judges itself, their kinds differ."""
         found: list[Race] = []
         for race in self.races(tries):
             if self.needs_threads(race):
@@ -183,7 +194,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Return *repeats* runs of each programme. Those on a remote SUT are interleaved, as time may run out."""
+        """Return *repeats* runs of each programme, interleaved if the SUT is remote, because time may run out."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))
@@ -216,7 +227,7 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that *race* does not recur when its events run one by one, as they began and as they returned."""
+        """Check that *race* does not recur if its events run one by one, in the order of their calls or returns."""
         if race.witness is None or self.stuck or self.gone:
             return True
         concurrent = [operation for operation in race.history.operations if operation.thread]

@@ -35,10 +35,11 @@ class SchemeOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SutRequest:
-    """A request for the system under test whose name has the part ``rest`` after the scheme and the colon.
+    """A request for a system under test.
 
-    Tests are planned from ``machine``; ``model`` is only the name of the model. ``options`` are those of the scheme
-    that the user gave. The calls of failed tests are written to the file ``record``, if it is given.
+    ``rest`` is the part of its name after the scheme and the colon. Tests are planned from ``machine``; ``model`` is
+    only the name of the model. ``options`` contains the options of the scheme that the user set. If ``record`` names
+    a file, the calls of failed tests are written to it.
     """
 
     rest: str
@@ -113,7 +114,7 @@ def scheme_of(name: str) -> Scheme | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainClient:
-    """The abilities of a domain's client. Calls have the names that the protocol gives them.
+    """The abilities of a domain's client. Calls have their names in the protocol.
 
     Attributes:
         creates: Maps each kind of entity to the call that creates such an entity.

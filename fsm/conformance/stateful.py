@@ -18,7 +18,7 @@ from fsm.conformance.plan import Plan
 from fsm.monitor.property_watch import Watch
 from fsm.sut import SUT, Costly, Stimulus
 
-SELDOM: Final = 32  # one in this number of random steps may be costly
+SELDOM: Final = 32  # One in this many random steps may be costly.
 
 
 def random_failure(
@@ -56,7 +56,7 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*. Only the property of *watch* is judged, if it is given.
+    """Return a Hypothesis state machine that drives *sut*. If *watch* is given, only its property is judged.
 
     ``failing(failure)`` returns the exception to raise for a failure.
     """
@@ -120,7 +120,7 @@ REPEATS: Final = 20
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """Search for the shortest failure of the same kind as *failure*. Each test runs on a new *walk*.
 
-    First, the beginning of the test is replaced by a shorter path to the same point; then steps are removed. A
+    First, the beginning of the test is replaced by a shorter path to the same point. Then steps are removed. A
     failure that does not recur is repeated to count how often the test fails.
     """
     plan = walk().oracle.plan
@@ -157,7 +157,7 @@ def _same_failure(walk: Callable[[], Execution], failure: Failure, steps: Iterab
 
 
 def _shortcuts(plan: Plan, failure: Failure, *, sparse: bool = False) -> Iterator[tuple[Stimulus, ...]]:
-    """Yield tests that reach some point of the failed test by a shorter path. The latest point comes first.
+    """Yield tests that reach a point of the failed test by a shorter path, starting with the latest point.
 
     If *sparse* is true, only the 1, 2, 4, 8, … last steps are kept.
     """

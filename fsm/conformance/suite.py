@@ -1,4 +1,4 @@
-"""Test one implementation from beginning to end."""
+"""Run all tests of an implementation."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -32,9 +32,9 @@ from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
 MISSED: Final = 10  # number of attempts at a step of a frugal tour
-KINDS: Final = 25  # number of different kinds of failures at which testing ends
+KINDS: Final = 25  # number of different kinds of failures after which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
-REMOTE_REPEATS: Final = 3  # number of runs on a remote SUT; it is smaller to leave time for more programmes
+REMOTE_REPEATS: Final = 3  # number of runs on a remote SUT, which is smaller to leave time for more programmes
 
 
 def conform(
@@ -164,7 +164,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
 
 
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    with suppress(FailedError):  # the first test reports it
+    with suppress(FailedError):  # The first test reports the failure.
         walk.reset()
     emitted = isinstance(walk.sut, Emitting)
     sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted)
@@ -234,9 +234,10 @@ def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: boo
 class PropertyTestResult:
     """The result of testing a property: a ``failure``, or the reasons why the tests are inconclusive.
 
-    ``untested`` says why the tests did not exercise the property. ``unwatchable`` is true if no test could.
-    ``unmet`` lists what should be reachable but was not reached. If the property needs the method ``outputs`` or
-    ``fields``, and the SUT lacks the method or ``outputs`` always returned ``None``, ``unseen`` is its name.
+    ``untested`` says why the tests did not exercise the property. ``unwatchable`` is true if no test can exercise it.
+    ``unmet`` lists what should be reachable but was not reached. ``unseen`` is the name of a method, ``outputs`` or
+    ``fields``, that the property needs and the SUT lacks. A method ``outputs`` that always returns ``None`` counts as
+    lacking.
     """
 
     of: Property

@@ -68,7 +68,7 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The SUT does not conform. There is a failure for each cause, and there may be none if there is a ``race``."""
+    """The SUT does not conform. There is a failure for each cause, or a ``race``, or both."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -86,8 +86,8 @@ class LeftOut:
 class Tested:
     """The results of testing a SUT: its coverage, and the shortest failure of each cause.
 
-    ``reachable`` holds the (row, state) pairs that some run can exercise. ``obstacles`` gives the reasons why the
-    plan cannot force some of them. ``ways`` lists all outcomes; it is empty after a replay.
+    ``reachable`` holds the (row, state) pairs that some run can exercise. ``obstacles`` holds the reasons
+    why the plan cannot force some of them. ``ways`` lists all outcomes; it is empty after a replay.
 
     Testing may have been partial. ``shortened`` is true if only a part of the plan was requested, ``skipped`` if
     failures prevented the random tests, and ``stopped`` if the maximum number of failures was reached. ``methods``
@@ -128,7 +128,7 @@ class Tested:
 
     @property
     def unknown(self) -> str:
-        """The reason why the tests do not prove that the SUT conforms, although they found no failure, if any."""
+        """The reason why tests without a failure do not prove that the SUT conforms, or an empty string."""
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
@@ -186,7 +186,10 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """Outcomes, except deviations, that never occurred although others of their cell did: (row, state, name)."""
+        """Outcomes that never occurred, although other outcomes of their cell did, as (row, state, name) tuples.
+
+        Deviations are left out, and so are outcomes that the SUT never has or cannot arrange.
+        """
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(

@@ -24,7 +24,7 @@ from fsm.sut import Stimulus
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and the point that a SUT at the wrong point reaches by it, or ``None`` if its answer gives it away."""
+"""An edge, and the point to which it leads a SUT at the wrong point, or ``None`` if the SUT answers incorrectly."""
 
 
 class _Predecessor(NamedTuple):
@@ -34,7 +34,7 @@ class _Predecessor(NamedTuple):
 
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Short runs that distinguish points by replies, by states if ``shown``, and by outputs if ``emitted``."""
+    """Finds short runs that distinguish points by replies, by states if ``shown``, and by outputs if ``emitted``."""
 
     oracle: Oracle
     shown: bool = True
@@ -109,11 +109,12 @@ MOST_FAILURES: Final = 3  # number of failures of one kind after which their eve
 
 
 class FrugalTour:
-    """Finds routes that take all given edges with few costly events. ``left`` holds the point and step of those left.
+    """Finds routes that take all given edges with few costly events.
 
-    A route leads to the nearest edge left: by cheap edges, else by costly edges only, because several in a row cost no
-    more than one, else by any edges. At each point, one outcome of a costly event is enough if the other outcomes
-    occur at other points. Edges that have failed, or for which *avoided* returns true, are not taken.
+    ``left`` holds the points and steps of the edges that are left. A route leads to the nearest of them. It consists
+    of cheap edges if possible, otherwise of costly edges only, because several in a row cost no more than one, and
+    otherwise of any edges. At each point, one outcome of a costly event is enough if the other outcomes occur at
+    other points. Edges that have failed, or for which *avoided* returns true, are not taken.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -151,14 +152,14 @@ class FrugalTour:
         self.left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Avoid *edge*, which led to *failure*, and its event everywhere once such failures occurred often."""
+        """Avoid *edge*, which led to *failure*. If such failures are frequent, avoid its event everywhere."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= MOST_FAILURES:
             self._failed.add(edge.step.event)
 
     def route(self, here: Point | None) -> tuple[Edge, ...]:
-        """Return the next edges to take, from the point *here* or from the start of the plan. There may be none."""
+        """Return the next edges to take, if any, from the point *here* or from the start of the plan."""
         for kinds in ({False}, {True}, {False, True}):
             for start in dict.fromkeys([here or self.plan.start, self.plan.start]):
                 search = BreadthFirst([start], partial(self._onward, kinds))

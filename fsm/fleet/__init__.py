@@ -28,9 +28,9 @@ _HINT: Final = "'fsm judge --format summary' writes a summary"
 
 _LARGEST: Final = 1 << 28  # maximum size of a summary in bytes
 
-_KEPT: Final = 3  # Number of places to keep for each cause. The earliest ones are kept.
+_KEPT: Final = 3  # number of places to keep for each cause, starting with the earliest
 
-NEVER: Final = 1 << 63  # The time of a place whose time is unknown. It sorts last.
+NEVER: Final = 1 << 63  # replaces an unknown time, so that places without a time are sorted last
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
@@ -45,7 +45,10 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """All violations with the same cause, a tolerated deviation, or (``others``) the total of many causes."""
+    """All violations with the same cause, or all uses of a tolerated deviation.
+
+    If ``others`` is true, these are the violations whose causes are too many to list.
+    """
 
     clause: str
     level: Level
@@ -77,7 +80,10 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """Results for one node, version, machine and profile. ``unknown`` counts recordings not judged fully, by reason."""
+    """Results for a node, version, machine and profile.
+
+    ``unknown`` counts the recordings that were not judged fully, by reason.
+    """
 
     node: str
     version: str
@@ -123,7 +129,10 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Combined results: a share for each ``key``, sorted, and the number of lines and of each kind of note on them."""
+    """The combined results of recordings.
+
+    ``shares`` contains a share for each key, sorted by key. ``notes`` counts the lines and each kind of note on them.
+    """
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -189,7 +198,7 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """Read a summary from a file. Raise :class:`InputError` if the file does not contain one."""
+    """Read a summary from a file. Raise :class:`InputError` if the file does not contain a summary."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_HINT, dash=True)
     try:
         found = decode(data, _DECODER)

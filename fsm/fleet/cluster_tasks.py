@@ -34,7 +34,11 @@ from fsm.trace import Batch
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of a part of a recording, and of the observations in every part, which concern all entities."""
+    """The results for a part of a recording.
+
+    ``whole`` summarises all observations in the part, and ``of_all`` only the observations about all entities, which
+    are in every part.
+    """
 
     whole: Summary
     of_all: Summary
@@ -77,7 +81,7 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
     reasons = [next(iter(share.unknown), "") for share in parts]
     if others := {*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}:
         return min(others, key=_reason_order)
-    if not all(reasons):  # The other reasons apply only if every part reports one.
+    if not all(reasons):  # The other reasons apply only if every part reports a reason.
         return ""
     if NOTHING_MET in reasons:
         return NOTHING_MET
@@ -96,7 +100,7 @@ KEYS: Final = ("node", "file", "part")
 JUDGED: Final = pa.schema(
     [("node", pa.string()), ("file", pa.string()), ("judged", pa.binary()), ("problem", pa.string())]
 )
-"""The schema of the results. Each is a summary in JSON, or the problem that prevented one."""
+"""The schema of the results. A result is a summary in JSON, or the problem that prevented judging."""
 
 _OF_CAUSE: Final = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation")
 _PLACE: Final = pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
@@ -123,7 +127,10 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """Settings of :func:`fsm.monitor.judgement.judge` for rows of a ``form``. With ``parts``, keys also name a part."""
+    """Judges rows with the settings of :func:`fsm.monitor.judgement.judge`.
+
+    ``form`` says what the rows contain. If ``parts`` is true, their keys also include the part of the recording.
+    """
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -135,7 +142,7 @@ class ClusterTask:
     parts: bool = False
 
     def check(self) -> None:
-        """Raise :class:`InputError` if a model is not well formed, or if none has the profile."""
+        """Raise :class:`InputError` if a model is not well formed, or if no model has the profile."""
         if self.models:
             self._begin_judging(_Key("", ""), TraceHeader(trace=1))
 

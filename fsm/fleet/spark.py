@@ -28,7 +28,7 @@ from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.time_order import SHORTEST, Assume
 
 ORDERS: Final = (ROW, "line", "at")
-"""Columns that can order observations, starting with the most precise one."""
+"""Columns that can order observations, starting with the most precise column."""
 
 Division: TypeAlias = Literal["node", "entity"]
 
@@ -55,7 +55,7 @@ class JudgedFleet:
 
     @property
     def findings(self) -> DataFrame:
-        """A table of the causes and tolerated deviations of each recording, with one row for each."""
+        """A table with a row for each cause and each tolerated deviation of each recording."""
         return self.recordings.mapInArrow(tasks.causes, _FOUND)
 
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
@@ -93,10 +93,10 @@ def judge(
     first of ``row``, ``line`` and ``at`` that exists. *models* must name the machines, unless the rows come from
     ``fsm convert``.
 
-    If *by* is ``entity``, the entities of each recording are divided into *parts* parts that are judged apart.
+    If *by* is ``entity``, the entities of each recording are divided into *parts* parts that are judged separately.
     *unseen* and *fresh* have the same meaning as in the header of a trace. For the other arguments, see
-    :func:`fsm.monitor.judgement.judge`. Shipped models are loaded on the cluster by name. Other machines are
-    sent to it.
+    :func:`fsm.monitor.judgement.judge`. Shipped models are loaded on the cluster by name, and other machines
+    are sent to it.
 
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
     has the profile.
@@ -159,7 +159,10 @@ def judge_files(
 
 
 def session(master: str) -> SparkSession:
-    """Return a session that prints only errors and, on a terminal, progress. Raise :class:`InputError` if it fails."""
+    """Return a session that prints only errors and, on a terminal, progress.
+
+    Raise :class:`InputError` if the session cannot be started.
+    """
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     local = _LOCAL.fullmatch(master)
     builder = (

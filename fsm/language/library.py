@@ -1,6 +1,6 @@
 """Load shipped models and properties by name.
 
-Files are read on each call, so that changes take effect.  A file is built again only if its path or its content is
+Files are read on each call, so that changes take effect. A file is built again only if its path or its content is
 new.
 """
 
@@ -90,7 +90,10 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map models in other packages, unless a shipped model has the name, to their files in the order of domains."""
+    """Map the names of models in other packages to their files, in the order of domains.
+
+    Models with the name of a shipped model are left out.
+    """
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -103,7 +106,9 @@ def foreign_models() -> dict[str, Path]:
 
 
 def names_a_model(name: str, *, foreign: bool = True) -> bool:
-    """Check whether *name* is the path of a model file or the name of a model, in other packages if *foreign* is true.
+    """Check whether *name* is the path of a model file or the name of a model.
+
+    If *foreign* is true, models in other packages are included.
 
     >>> names_a_model("container-status"), names_a_model("door.toml"), names_a_model("door.log")
     (True, True, False)
@@ -161,7 +166,7 @@ def systems() -> tuple[str, ...]:
 def roles() -> dict[str, Role]:
     """Map every shipped machine and system to its role, most often needed first.
 
-    A *contract* is a machine that another one refines or follows.  A *part* only occurs in systems: it has no
+    A *contract* is a machine that another machine refines or follows. A *part* occurs only in systems. It has no
     profile, and neither refines nor follows another machine.
 
     >>> found = roles()
@@ -209,7 +214,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return *system* with the numbers of copies in *counts*; other parts keep the number in the file.
+    """Return *system* with the numbers of copies in *counts*. Other parts keep the number in the file.
 
     Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
     """
@@ -242,7 +247,7 @@ def _ordinary_file(path: Path) -> str:
 
 
 def composition(system: System) -> File[WrittenSystem]:
-    """Return the written form of the file of *system*."""
+    """Return the parsed file of *system*."""
     return _composed(content(system.path), path=system.path)
 
 
@@ -263,7 +268,7 @@ def specification(name: str) -> Specification[Machine]:
 
 
 def claims(name: str) -> Specification[Machine | System]:
-    """Return the properties of the machine or system *name*, or those in the property file at the path *name*.
+    """Return the properties of the machine or system *name*, or the properties in the file *name*.
 
     The properties of a model are in the file of the same name in the folder ``properties`` beside the model's folder.
     Raise :class:`InputError` if the model has no properties, or if they are not well formed.
@@ -306,8 +311,8 @@ def single(specification: Specification[System]) -> Specification[System]:
 def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
     """Return the specification of the system with other numbers of copies (see :func:`counted`).
 
-    Claims about each copy of a part are made about copy number *copy*.  Unless that is 0, all other properties are
-    left out.  With *counts*, no sizes are expected, because those in the file are for its own numbers of copies.
+    Claims about each copy of a part are made about copy number *copy*. If *copy* is not 0, all other properties are
+    left out. With *counts*, no sizes are expected, because the sizes in the file are for its own numbers of copies.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -323,7 +328,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
 
 
 def specifications_of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """Return one specification for each copy number from 1, with only the claims about copies of a part."""
+    """Return a specification for each copy number from 1 on, with only the claims about copies of parts."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 

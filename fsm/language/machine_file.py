@@ -1,7 +1,7 @@
 """The vocabulary of the model files ``models/*.toml``.
 
-These classes are the only definition of the words of the language.  The parser validates against them, ``fsm schema``
-prints them as JSON Schema, and :mod:`fsm.language.build` defines their meaning.  This module does not check whether
+These classes are the only definition of the words of the language. The parser validates against them, ``fsm schema``
+prints them as JSON Schema, and :mod:`fsm.language.build` defines their meaning. This module does not check whether
 the names that a model mentions exist.
 """
 
@@ -27,7 +27,7 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 
 
 def form_of(value: Any) -> str:  # noqa: ANN401  (any TOML value)
-    """Return the name of the form in a union that *value* has, so that an error mentions only one form."""
+    """Return the form that *value* has in a union of forms, so that an error mentions only this form."""
     if isinstance(value, str):
         return "<text>"
     return "<list>" if isinstance(value, list | tuple) else "<table>"
@@ -95,10 +95,10 @@ _ONE_LEVEL: Final[dict[str, JsonValue]] = {
     "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
     **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
 }
-"""JSON Schema rule that a table with a sentence has a level, and that no table has two levels."""
+"""Requires in JSON Schema that a table with a sentence has a level, and that no table has two levels."""
 
 _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
-"""JSON Schema rule that a clause with a source also has a sentence."""
+"""Requires in JSON Schema that a clause with a source also has a sentence."""
 
 
 class Cited(Form):
@@ -167,7 +167,7 @@ class WrittenEvent(Happening, Cells):
     interrupts: bool = Field(default=False, description="If true, the event ends all calls in progress, like a crash.")
 
 
-FieldValues: TypeAlias = Mapping[Name, list[int | str]]  # maps field names to a subset of their values
+FieldValues: TypeAlias = Mapping[Name, list[int | str]]  # maps names of fields to some of their values
 
 
 class WrittenFields(Form):

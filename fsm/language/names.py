@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """Map *names* to distinct identifiers that begin with *prefix*, made by :func:`distinct` and not in *taken*.
+    """Map *names* to distinct identifiers that begin with *prefix* and are not in *taken* (see :func:`distinct`).
 
     >>> identifiers("s_", ["exited-starting", "exited.starting", "gone"])
     {'exited-starting': 's_exited_starting', 'exited.starting': 's_exited_starting_2', 'gone': 's_gone'}
@@ -19,7 +19,7 @@ def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Ite
 
 
 def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
-    """Replace all characters of *name* except letters, digits, ``_`` and those in *also* by ``_``.
+    """Replace all characters in *name*, except letters, digits and the characters in *also*, with ``_``.
 
     A number is appended if the result is in *taken*.
     """

@@ -1,7 +1,7 @@
 """The vocabularies of property, system and fault files, and schemas of all input files.
 
-The vocabulary of models is in :mod:`.machine_file`.  Editors use the vocabularies as JSON Schema.  Hints in error
-messages use them by place in the file.
+The vocabulary of models is in :mod:`.machine_file`. Editors use the vocabularies as JSON Schema, and error messages
+use them for hints.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -270,7 +270,7 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
 def schema(form: type[Form] = Written) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a model file, or of the kind of file that *form* describes.
 
-    The schema does not detect errors such as unknown state names.  :func:`fsm.language.build.build` detects them.
+    The schema does not detect errors such as unknown state names. :func:`fsm.language.build.build` detects them.
 
     >>> schema()["required"]
     ['machine', 'states', 'event']
@@ -289,7 +289,7 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
 
 def _tidy(node: _Node) -> _Node:
     tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
-    # Drop null, because TOML has no null.  A word without a value is simply not written.
+    # Drop null, because TOML has no null. A word without a value is simply not written.
     ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
     if len(ways) == 1:
         tidy = {**ways[0], **tidy}

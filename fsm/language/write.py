@@ -1,7 +1,7 @@
 """Write a machine as a model file.
 
-The file is the shortest equivalent one, in the order in which people write models.  Reading and building the file
-gives the same machine, with one exception.  If a profile was applied (:meth:`fsm.machine.Machine.under`), the file
+The file is as short as possible, in the order in which people write models. Reading and building the file produces
+the same machine, with one exception. If a profile was applied (:meth:`fsm.machine.Machine.under`), the file
 keeps the behaviour that the profile allows, but no longer marks it as deviating.
 """
 
@@ -300,7 +300,7 @@ def _outcomes(ways: _Content) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return *values* as an array on one line or, if it would be too long, with one value per line."""
+    """Return *values* as an array on one line, or with one value per line if a single line would be too long."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)

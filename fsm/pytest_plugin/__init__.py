@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if parent.config.stash[AGAINST] is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
-    from fsm.pytest_plugin import collection  # noqa: PLC0415  (other repositories need no engines)
+    from fsm.pytest_plugin import collection  # noqa: PLC0415  (other repositories do not need the engines)
 
     kind = collection.ModelFile if file_path.parent.name == "models" else collection.PropertyFile
     found: pytest.Collector = kind.from_parent(parent, path=file_path)

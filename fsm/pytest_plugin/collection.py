@@ -37,7 +37,8 @@ _REFUSED = pytest.StashKey[bool]()
 def refuse_unknown(collected: pytest.File) -> None:
     """Raise a collection error if a SUT is configured for a model that does not exist.
 
-    Models near *collected*, in the repository and below the paths given to pytest count, whichever are collected.
+    Models next to *collected*, in the repository, or below the paths passed to pytest count as existing, even if
+    pytest does not collect them.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -63,7 +64,7 @@ def refuse_unknown(collected: pytest.File) -> None:
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
-    """Yield model files, nearest first. A file may occur twice."""
+    """Yield model files, nearest first. A file may be yielded twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
     asked = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
@@ -99,14 +100,14 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """The result of an item. ``report`` describes the failure. If the item passed, it is an optional remark."""
+    """The result of an item. ``report`` describes the failure or, if the item passed, is an optional remark."""
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """A test that passes if ``answer`` says so. ``says`` is the claim under test."""
+    """A test that passes if the result of ``answer`` holds. ``says`` is the claim under test."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)
@@ -124,7 +125,7 @@ class SpecificationItem(pytest.Item):
             self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest)
-        """Return the report, and shorten the line for pytest's summary, where CI would repeat the whole report."""
+        """Return the report. Shorten the line in pytest's summary, because CI would repeat the whole report there."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:
             first, *_ = shown.reprcrash.message.splitlines()

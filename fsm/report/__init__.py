@@ -44,7 +44,7 @@ class Report:
         return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
-        """Return the findings, sorted by the level of their clauses. Violations come before surprises."""
+        """Return the findings by the level of their clauses, strongest first. Violations come before surprises."""
         verdict = judgement.verdict
         found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
@@ -61,7 +61,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """Return the worst result for a recording. Irrelevant machines are ignored if another machine is relevant."""
+        """Return the worst result for a recording. Irrelevant machines count only if all machines are irrelevant."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
@@ -105,7 +105,7 @@ def why(judgement: Judgement) -> str:
 def worst(answers: Sequence[ExitCode | None]) -> ExitCode:
     """Return the worst exit code: fails, then unknown, then holds.
 
-    ``None`` is ignored. If there is nothing else, the result is unknown.
+    ``None`` is ignored. If there are no other values, the result is unknown.
 
     >>> worst([ExitCode.HOLDS, ExitCode.UNKNOWN])
     <ExitCode.UNKNOWN: 3>

@@ -1,6 +1,6 @@
 """Test cases with locations in files, and their formats: GitHub workflow commands, SARIF and JUnit XML.
 
-The cases of ``fsm judge`` are made here, and those of ``fsm check`` and ``fsm test`` in their reports.
+This module makes the cases of ``fsm judge``. The reports of ``fsm check`` and ``fsm test`` make their own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     suite: str  # the recording, or the subject of the test
-    name: str  # the machine; for properties of a recording, followed by /properties
+    name: str  # the machine, followed by /properties for the properties of a recording
     clause: Clause
     at: Line
     status: CaseStatus
@@ -69,12 +69,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """An assumed event, or the reason for an unknown verdict. ``name`` is the machine."""
+    """An assumed event, or the reason for an unknown verdict. ``name`` is the name of the machine."""
 
     suite: str
     name: str
     at: Line
-    status: RemarkStatus  # idle: the recording does not concern the machine
+    status: RemarkStatus  # idle: the recording has nothing to do with the machine
     what: str
 
     @property
@@ -133,7 +133,7 @@ def _cases(report: Report, judged: Judged, judgement: Judgement) -> Iterator[Cas
                 facts=(*([f"at: {at}"] if at else []), f"{machine.entity}: {entity}"),
                 entity=entity,
                 others=_other_lines(each),
-                # The last reported violation also counts those that were not reported.
+                # The count of the last reported violation includes the violations that were not reported.
                 count=finding.count - number + 1 if number == len(finding.first) else 1,
                 again=number > 1,
             )
@@ -170,7 +170,10 @@ def _other_lines(violation: Violation) -> tuple[Line, ...]:
 
 
 def near(path: str, line: int) -> Line:
-    """Make *path* relative to the current directory if it is inside. Some tools expect paths within a repository."""
+    """Make *path* relative to the current directory if it is inside that directory.
+
+    Some tools expect paths within a repository.
+    """
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return Line(path if below.startswith(os.pardir) else below, max(line, 1))
 
@@ -186,7 +189,10 @@ _KINDS: Final = {
 
 
 def github(cases: Cases) -> str:
-    """Return a workflow command for each cause (for each case if ``cases.every`` is true), or else a notice."""
+    """Return a workflow command for each cause, or for each case if ``cases.every`` is true.
+
+    If there is nothing to report, return a notice with the verdict.
+    """
     lines = []
     for each in cases.found:
         kind = _KINDS.get(each.status)
@@ -316,10 +322,11 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 
 
 def junit(cases: Cases) -> str:
-    """Return JUnit XML. A recording that could not be judged is an error; a case that was not decided is skipped.
+    """Return the cases as JUnit XML.
 
-    Violations, and properties or sizes that differ from what their file states, are failures. Surprises, tolerated
-    deviations and known failures are in the ``system-out`` of the case. Assumed events are properties of the suite.
+    Violations are failures, and so are properties and sizes that differ from what their file states. A recording that
+    could not be judged is an error, and a case that was not decided is skipped. Surprises, tolerated deviations and
+    known failures are in the ``system-out`` of the case. Assumed events are properties of the suite.
     """
     from junitparser import Error, JUnitXml, TestCase, TestSuite  # noqa: PLC0415  (an XML library loads slowly)
 

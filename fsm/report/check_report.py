@@ -67,7 +67,11 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 def text(
     examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0
 ) -> Iterator[str]:
-    """Return the verdict and the conclusions: with *runs* all of them, and with *why* an explanation of this step."""
+    """Return the verdict, and the results of the properties under each profile.
+
+    If *runs* is true, repeated results, witnesses and the runs of known failures are included. If *why* is not 0, the
+    step with this number is explained for each counterexample.
+    """
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
@@ -190,7 +194,10 @@ def _overlap_limit(checked: evidence.Checked) -> int:
 
 
 def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Suggest ``fair`` events for a ``leads-to`` property without any that unexpectedly fails because a run stops."""
+    """Suggest ``fair`` events for a ``leads-to`` property that unexpectedly fails because a run stops.
+
+    The list is empty if the property already has ``fair`` events.
+    """
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial

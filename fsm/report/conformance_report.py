@@ -95,13 +95,13 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the default level for failures: MUST if the machine has clauses of this level, or else observed."""
+    """Return the default level for failures: MUST if the machine has clauses of this level, otherwise observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
-    """Check whether the test fails. Violations of clauses below the level *least* are accepted."""
+    """Check whether *found* makes the test fail. Violations of clauses below the level *least* do not."""
     return found.violation is None or counts(found.violation.clause.level, least)
 
 

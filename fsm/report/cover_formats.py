@@ -56,7 +56,7 @@ def _state_count(row: CoverRow, numbers: Mapping[str, str]) -> str:
 
 
 def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
-    """Return the numbers of the recordings that *counts* refers to. Three or more consecutive numbers become a range.
+    """Return the numbers of the recordings in *counts*. Three or more consecutive numbers become a range.
 
     >>> _recording_numbers("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'

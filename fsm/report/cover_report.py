@@ -1,8 +1,8 @@
 """Report which cells of the specification recordings cover, and how to cover the rest.
 
-A cell is a reachable (event, state) pair. It is *covered* if a recording certainly exercised it. A cell that is not
-covered is in *calls* if a client's calls are enough to cover it, in *open* if calls exercise it but a recording
-cannot prove this, and otherwise in *beyond*.
+A cell is a reachable (event, state) pair. It is *covered* if a recording certainly exercised it. Any other cell
+belongs to *calls* if a client can cover it by calls alone, to *open* if calls alone exercise it but a recording
+cannot prove this, and otherwise to *beyond*.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class CoverRow:
     counts: Mapping[str, int]
     others: Mapping[str, int]
     path: ClientPath
-    lines: tuple[str, ...]  # shell commands for the path; empty if the machine has no client or they do not exist
+    lines: tuple[str, ...]  # shell commands for the path; empty if there are none
     unseen: bool  # Recordings of the compared kinds never show the event.
     evident: bool  # A recording of the path would prove that the cell was exercised.
 
@@ -140,14 +140,14 @@ class CoverReport:
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
         first, second = merged(recordings), merged(against)
-        # Also add machines that only the second set has judged. The first set does not cover any of their cells.
+        # Also add machines that were judged only in the second set. The first set covers none of their cells.
         unmatched = (each for each in second if not any(map(each.same, first)))
         empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
         self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
 
     @property
     def client(self) -> DomainClient:
-        """The client for the shell commands. Its preamble must precede them."""
+        """The client for the shell commands, whose preamble must be run first."""
         clients = (client_of(each.coverage.machine) for each in self.machines if any(row.lines for row in each.rows))
         return next(clients, NOBODY)
 

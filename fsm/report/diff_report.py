@@ -21,7 +21,7 @@ from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
-# Grey is for parts that both lifecycles have. The other colours are for parts of one lifecycle.
+# Parts of both lifecycles are grey. Parts of only the first are red, and parts of only the second are green.
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
 
 
@@ -216,7 +216,7 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
         case _:
             assert_never(found)
     for each in lines:
-        # Do not wrap indented lines. The columns of the steps would no longer be aligned.
+        # Do not wrap indented lines, because that would break the columns of the steps.
         yield from [f"  {each}"] if each.startswith(" ") else layout.kept(each)
 
 

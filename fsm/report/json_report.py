@@ -53,7 +53,7 @@ def json_escape(character: str) -> str:
 
 
 def dumped(document: Json, *, indent: int | None = 2) -> str:
-    r"""Return *document* as JSON with a final newline. It is a single line if *indent* is ``None``.
+    r"""Return *document* as JSON with a final newline, on a single line if *indent* is ``None``.
 
     Invalid UTF-8 is replaced, and terminal control characters are escaped:
 
@@ -179,7 +179,7 @@ def _operation(seen: Observation) -> Json:
 
 
 def _observation_data(seen: Observation, *words: str) -> dict[str, Json]:
-    found = record(seen)  # Omit fields that are not set.
+    found = record(seen)  # This leaves out fields that are not set.
     return {word: found.get(word) for word in words}
 
 

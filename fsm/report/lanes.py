@@ -135,7 +135,7 @@ def raced(race: Race) -> Iterator[str]:
 
 
 def history_lines(machine: str, history: History, entity: str) -> bytes:
-    """Return the content of a history file. *machine* is a name or path.
+    """Return the content of a history file. *machine* is the name or the path of a model.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)
@@ -191,7 +191,7 @@ AFTER: Final = 2
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """Return the marks for a sequence chart, without duplicates: those of all violations that *judged* lists."""
+    """Return marks for the violations, tolerated deviations and assumed events in *judged*, without duplicates."""
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())
 

@@ -1,4 +1,4 @@
-"""Lay out text reports: wrapped lines, colours and evidence."""
+"""Lay out text reports with wrapped lines, colours and evidence."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _Given = ParamSpec("_Given")
 
 
 def joined(lines: Callable[_Given, Iterable[str]]) -> Callable[_Given, str]:
-    """Make a function that yields lines return them as one text, with a newline at the end."""
+    """Decorate a function that yields lines, so that it returns them as a string that ends with a newline."""
 
     @wraps(lines)
     def text(*given: _Given.args, **named: _Given.kwargs) -> str:
@@ -48,7 +48,7 @@ def plain(text: str, _: str) -> str:
 
 
 class Layout:
-    """Formats text in lines of *width* columns. ``style(text, how)`` adds a colour or ``bold``."""
+    """Formats text in lines of *width* columns. ``style(text, how)`` makes text bold or coloured."""
 
     def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)
@@ -91,7 +91,7 @@ class Layout:
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def notes(self, *texts: str, first: str = "  ") -> Iterator[str]:
-        """Wrap each of *texts*. Empty ones are left out."""
+        """Wrap each of *texts*, leaving out empty texts."""
         for text in texts:
             yield from self.wrapped(text, first)
 
@@ -101,8 +101,8 @@ class Layout:
         """Wrap *text* without collapsing spaces or splitting long words.
 
         The first line is prefixed with *first*, and all others with *rest*, which defaults to *first*. *marked* is a
-        word in the first line to highlight in the colour *how*. By default, this is the colour of the result that
-        *marked* names, or bold.
+        word in the first line to highlight in the style *how*. The default style is the colour for the result that
+        *marked* names, or else bold.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']
@@ -125,7 +125,9 @@ PLAIN: Final = Layout()  # 100 columns, no colours
 
 
 def data_text(data: object) -> str:
-    """Format data for the terminal. A mapping or dataclass has one line per field, and a sequence of them is a table.
+    """Format data for the terminal. A mapping or dataclass has one line per field.
+
+    A sequence of mappings or dataclasses becomes a table.
 
     >>> print(data_text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
     job  state

@@ -20,9 +20,9 @@ from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 
-SEVERAL = "several"  # the label ``state`` if several states are possible after a violation
+SEVERAL = "several"  # the label ``state`` if several states were possible before a violation
 _PATIENCE: Final = 5.0  # seconds that a client may be silent
-_MOST: Final = 16  # maximum number of open connections, which have a thread each
+_MOST: Final = 16  # maximum number of open connections, each of which has a thread
 
 
 _CELL: Final = ("model", "clause", "level", "event", "state")
@@ -103,7 +103,7 @@ class Metrics:
 
 
 class _Server(ThreadingHTTPServer):
-    """An HTTP server for the metrics. If there are too many connections, a new one replaces the oldest."""
+    """An HTTP server for the metrics. If too many connections are open, it closes the oldest."""
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -133,9 +133,12 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP and yield the port (a free one if *port* is 0). Raise ``OSError`` if that fails."""
-    # Server threads inherit this signal mask. A disconnecting client then causes an error instead of killing the
-    # process.
+    """Serve *metrics* over HTTP, and yield the port. If *port* is 0, a free port is chosen.
+
+    Raise ``OSError`` if the server cannot be started.
+    """
+    # Server threads inherit this signal mask, so that a client that disconnects causes an error instead of killing
+    # the process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     try:
         server = _Server(metrics, address, port)

@@ -76,8 +76,8 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             how = f"kills nothing, because even without a mutation its result is not the stated one: {name}"
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
         elif not joint and not any(name in outcome.asked for outcome in mutated.outcomes):
-            yield f"  {'not needed':>{digits + 6}}  {name}"  # tried only on mutants that survive all others
-        elif count or not joint:  # A property may kill mutants of a system, but never as the first.
+            yield f"  {'not needed':>{digits + 6}}  {name}"  # tried only on mutants that survive all other properties
+        elif count or not joint:  # A property may kill mutants without ever being the first to do so.
             verb = "first to kill" if joint else "kills"
             how = f"{verb} {count:>{digits},}" if count else layout.style(f"{verb} {'no':>{digits}}", "yellow")
             yield f"  {how}  {name}"

@@ -1,4 +1,4 @@
-"""The text report: each cause with its evidence, the history of an entity or the reasons for it, and a summary."""
+"""Report judged recordings as text, with findings, evidence, the histories of entities, and a summary."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> I
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Describe a *violation* of an *entity* (such as ``door``), in a single line if its cause is already *known*."""
+    """Describe *violation*, in a single line if its cause is already *known*. *entity* is a noun such as ``door``."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
         return "\n".join([*writer.finding(single(violation), entity), ""])
@@ -113,7 +113,7 @@ class _Writer:
         moment = visible(words.moment(found.observation.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
-        # not wrapped, so that people can copy the path
+        # The line is not wrapped, so that the path can be copied.
         yield f"{one} {moment}" if fits else one
         yield from self.layout.rows(
             ("", "" if fits else moment),
@@ -226,7 +226,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return *note* with its count. The first few locations of foreign lines are added.
+    """Return *note* with its count, and for foreign lines also the first few locations.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
@@ -246,7 +246,7 @@ def noted(judged: Judged, note: str) -> str:
 
 
 STATES: Final = 6  # maximum number of states to list by name
-# Words that introduce a step, by how certain it is.
+# Words that introduce a step, by the certainty of the step.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",

@@ -41,7 +41,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def nested(cells: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
-    """Return the counts of (event, state) pairs by event and then by state."""
+    """Group the counts of (event, state) pairs by event, and then by state."""
     rows = grouped((event, (state, count)) for (event, state), count in cells.items())
     return {event: dict(row) for event, row in rows.items()}
 
@@ -80,7 +80,7 @@ def between(event: Assumed) -> str:
 
 
 def moment(at: int | str | None) -> str:
-    """Format a time according to RFC 3339. An unknown time is an empty string.
+    """Format a time according to RFC 3339. The result is empty for an unknown time.
 
     >>> moment(1795172600859283083)
     '2026-11-20T11:03:20.859283083Z'
@@ -140,7 +140,7 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states that were possible before the observation, or nothing for fields and properties."""
+    """Return the states that were possible before the observation. The result is empty for fields and properties."""
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     since = f", since {moment(violation.limit.at)}" if violation.limit else ""
@@ -184,9 +184,9 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """Describe the smallest edit that makes the trace legal, to follow the words "legal if".
+    """Describe the smallest edit that makes the trace legal, as a phrase that completes "legal if".
 
-    The result is empty if no edit was looked for, or if the edit only replaces the reply with a legal one.
+    The result is empty if no edit was sought, or if the edit only replaces the reply with any legal reply.
     """
     if not violation.edits:
         trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
@@ -211,7 +211,7 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """Return the lines that together cause the violation. The result is empty for a single line."""
+    """Return the lines that together cause the violation. The result is empty if there is only one line."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
@@ -233,7 +233,7 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
-# Phrases for statuses that are not phrases already.
+# Phrases for statuses that do not fit into a sentence.
 _PHRASES: Final = {
     "holds": "hold",
     "known": "fail as documented",

@@ -19,7 +19,7 @@ from fsm.machine import Event, Machine
 from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.sut import Stimulus
 
-SECONDS: Final = 4  # number of seconds for which the process of ``ends.json`` runs before it exits
+SECONDS: Final = 4  # number of seconds that the process of ``ends.json`` runs before it exits
 
 _SHELL: Final = tomllib.loads((files("fsm.runtimes") / "crictl.toml").read_text(encoding="utf-8"))
 PREAMBLE: Final[str] = _SHELL["preamble"]

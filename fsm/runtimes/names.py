@@ -58,7 +58,7 @@ EVENTS: Final = (
 
 POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, re.sub(r"\B([A-Z])", r"_\1", name).upper())}
-"""Maps each event's name, and its name in the enum of NRI such as ``POST_START_CONTAINER``, to its name."""
+"""Maps both spellings of each event, such as ``PostStartContainer`` and ``POST_START_CONTAINER``, to the first."""
 
 REQUESTS: Final = (*EVENTS, "ValidateContainerAdjustment")
 """Names of the requests that a plugin may subscribe to, in the order of their bits in NRI's event mask."""

@@ -53,10 +53,7 @@ def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
 
 
 def test_a_status_is_a_value(tmp_path: Path) -> None:
-    """Errors are returned as codes, spelled as in recordings.
-
-    This includes the error that the runtime lacks a method.
-    """
+    """Error codes are spelled as in recordings, even the code for a method that the runtime lacks."""
     answers = {
         "ContainerStatus": _refuse(grpc.StatusCode.NOT_FOUND, "no such container"),
         "StopContainer": _refuse(grpc.StatusCode.CANCELLED, "given up"),
@@ -82,7 +79,7 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
-    """The client waits for the first answer, because a runtime listens before it can answer."""
+    """The client waits for the first answer, because a runtime starts to listen before it can answer."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "it.sock"))
         listening.listen()
@@ -93,7 +90,7 @@ def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
-    """Calls fail until a new server has started, and then the client reconnects."""
+    """Calls fail until a new server has started. Then the client reconnects."""
     asked, over = threading.Event(), threading.Event()
 
     def stop(_request: object, _context: object) -> StopContainerResponse:
@@ -156,7 +153,7 @@ def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client ignores proxies, and does not send the path of its socket as authority."""
+    """The client ignores proxy variables, and sends no socket path as its authority."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     hosts: list[str] = []

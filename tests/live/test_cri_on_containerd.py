@@ -59,9 +59,9 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """Only 1.6.20 is at fault, because it answers a stop of a removed container with NOT_FOUND.
+    """Only 1.6.20 breaks the contract: it answers NOT_FOUND when a removed container is stopped.
 
-    Its profile tolerates this, but the contract does not.
+    The profile of this version tolerates the answer.
     """
     path = tmp_path / "calls.jsonl"
     with CallRecording(path) as recording:

@@ -1,4 +1,4 @@
-"""The shell lines for test steps make the calls that the steps name."""
+"""The shell commands for test steps make the calls that the steps name."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ CALLED = {
     "attach": "Attach",
     "checkpoint": "CheckpointContainer",
 }
-"""The call that each crictl command makes, without the commands that make several calls."""
+"""The call that each crictl command makes, except for commands that make several calls."""
 
 
 def _called(words: list[str]) -> list[str]:
-    """Return the calls that a command makes for a container that was never started in a stopped pod."""
+    """Return the calls that a command makes if the container was never started and its pod is stopped."""
     match words:
         case ["crictl", "rm", _]:
             return ["RemoveContainer"]
@@ -75,7 +75,7 @@ def _run(text: str, folder: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
-    """A script that covers every cell a client can reach makes the calls of its steps in order."""
+    """A script that covers every cell that a client can reach makes the calls of its steps in order."""
     machine = load(name)
     plan = Plan(tabulate(machine))
     paths = {cell: path for cell, path in client_paths(machine).items() if path.alone}
@@ -111,7 +111,7 @@ def _meant(name: str, path: ClientPath) -> list[str]:
     ],
 )
 def test_what_a_step_takes(text: str, line: str) -> None:
-    """The line for a step depends on later steps: its container may have to end or to fail.
+    """The command for a step depends on later steps, which may need a container that ends or fails to start.
 
     Calls for which crictl has no command are made with another program.
     """

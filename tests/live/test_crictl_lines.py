@@ -1,6 +1,6 @@
 """The script that ``fsm cover`` proposes covers the missing cells of a served runtime.
 
-``crictl`` and ``grpcurl`` are simulated. The simulated commands make the same calls as the real ones.
+``crictl`` and ``grpcurl`` are replaced by simulations that make the same calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BY_ID: Final = {
 
 
 class PlayedTools:
-    """A simulation of the commands of ``crictl`` and ``grpcurl`` that the script uses."""
+    """Simulates the ``crictl`` and ``grpcurl`` commands that the script uses."""
 
     def __init__(self, client: ServedClient) -> None:
         self._call: Callable[..., CallAnswer] = client.call
@@ -78,7 +78,7 @@ class PlayedTools:
                 raise AssertionError(words)
 
     def _removed(self, of: str, field: str, identity: str, up: int, *, force: bool = False) -> CallAnswer:
-        """Remove an entity like crictl, which queries its status first and stops it only if forced to."""
+        """Remove an entity as crictl does: query its status first, and stop it only with *force*."""
         looked = self._call(f"{of}Status", **{field: identity})
         if looked.code != "OK" or (looked.message.status.state == up and not force):
             return looked

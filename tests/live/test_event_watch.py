@@ -53,7 +53,7 @@ def test_what_the_reference_tells_fits_the_calls(tmp_path: Path) -> None:
 def test_what_a_runtime_tells_wrongly_is_found(
     instead: int | None, clauses: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An event of a start is wrong if it names another container or reports a removal."""
+    """A start event that names another container, or that reports a removal, is found."""
     event = node_messages.event
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401  (passed on)

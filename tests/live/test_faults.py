@@ -55,9 +55,9 @@ def faulty(tmp_path: Path, text: str) -> Iterator[Faulty]:
 
 
 def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
-    """A call that fails before the runtime acts never reaches it, while other calls do.
+    """A call that fails before the runtime acts never reaches the runtime.
 
-    The recording does not blame the runtime for the fault.
+    Other calls do, and the recording does not blame the runtime for the fault.
     """
     with faulty(tmp_path, RULE + 'do = "fail"\nid = "abc"\nmessage = "tested: é"\n') as it:
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
@@ -79,7 +79,7 @@ def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_failure_after_hides_what_the_runtime_did(tmp_path: Path) -> None:
-    """The recording has both the answer of the runtime and the answer to the client."""
+    """The recording has both the runtime's answer and the answer that the client received."""
     with faulty(tmp_path, RULE + 'do = "fail"\nwhen = "after"\ncode = "INTERNAL"\n') as it:
         assert it.code(STOP, on("abc"), sent=(("x-a", "b"),)) == "INTERNAL"
         assert it.echo.asked == [on("abc")]
@@ -129,7 +129,7 @@ def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) 
 
 
 def test_a_delayed_call_can_be_given_up(tmp_path: Path) -> None:
-    """A delayed call whose caller gives up never reaches the runtime; other calls are not delayed."""
+    """If its caller gives up, a delayed call never reaches the runtime. Other calls are not delayed."""
     with faulty(tmp_path, RULE + 'do = "delay"\nmilliseconds = 100\nnth = 1\n') as it:
         assert it.code(STOP, on("abc"), timeout=0.02) == "DEADLINE_EXCEEDED"
         assert it.code(STOP, on("xyz")) == "OK"

@@ -1,4 +1,4 @@
-"""Generated tests find the defects of real daemons, each with a shortest test."""
+"""Generated tests find the defects of real daemons, and reduce each to a shortest test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the con
 
 
 def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd) -> None:
-    """A single call on a container that never existed shows the defect."""
+    """A single stop of a container that never existed shows the defect."""
     tested = conform(load("cri-container"), f"cri:unix://{containerd.endpoint}", examples=0)
 
     found = [
@@ -49,17 +49,17 @@ UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "Updat
 
 
 def told(daemon: Containerd) -> Callable[[], SUT]:
-    """Return a factory of SUTs, each with a pod, its containers, and a plugin that is judged by its contract."""
+    """Return a factory of SUTs with a pod, its containers, and a plugin whose events are judged by its contract."""
     options = {"nri": f"unix://{daemon.nri}", "restart_command": daemon.restart_command}
     return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model="plugin-container")
 
 
 @TAKING_PLUGINS
 def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: Path) -> None:
-    """Two concurrent calls are needed to show this, and their recording shows it too.
+    """An update that is relayed after the removal is found with two concurrent calls, and also in their recording.
 
-    Other findings are ignored, because they would end the search: other late events, violations that a single thread
-    can cause, and a crash of 2.1.9 when a container is removed after its pod.
+    The search would end at the first finding, so three others are ignored: different late events, violations that a
+    single thread can cause, and the crash of 2.1.9 when a container is removed after its pod.
     """
     others = [STARTED_AFTER_STOP, ("broken",)]
     others += [(*UPDATED_AFTER_REMOVAL[:3], f"Post{each}Container") for each in ("Create", "Start", "Update")]
@@ -87,7 +87,7 @@ def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: P
 
 @TAKING_PLUGINS
 def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) -> None:
-    """Plugins are not notified of the removal of such containers, and the shortest test for this is found."""
+    """After a restart, plugins are not notified when an exited container is removed; a shortest test shows this."""
     found = conform(node(None), told(containerd), examples=0, most=3)
 
     failure, *_ = [

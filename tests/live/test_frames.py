@@ -88,7 +88,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """A long message is split to fill the buffer of NRI in Go, which hangs at larger frames."""
+    """A long message is split into frames that fit the buffer of NRI in Go, which hangs at larger ones."""
     wire = frames(1, bytes(size))
     found = []
     while wire:
@@ -117,7 +117,7 @@ def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
 
 
 async def test_a_long_frame_takes_no_memory() -> None:
-    """A long legal frame uses no memory, because it is passed on in pieces."""
+    """A long legal frame is not kept in memory, because it is passed on in pieces."""
     (_, writer), far = await ends()
     sizes: list[int] = []
 

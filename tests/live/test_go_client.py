@@ -69,7 +69,7 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
-    """Containerd 1.6 has no events."""
+    """The container events agree with the calls. Containerd 1.6 sends no events."""
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
         near.watch()
         for name in ("one", "two"):

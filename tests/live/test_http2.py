@@ -80,7 +80,7 @@ def test_headers_are_read_as_they_were_written(given_headers: list[tuple[bytes, 
 
 
 def test_blocks_of_a_peer_refer_to_earlier_ones() -> None:
-    """A block cannot be read if it refers to an unread block."""
+    """A header block cannot be read if it refers to an earlier block that was not read."""
     encoder = Encoder()
     blocks = [
         Frame(HEADERS, END_HEADERS, 1, frame(HEADERS, 1, encoder.encode([(b"grpc-x", b"1")]), END_HEADERS))

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = {4: range(1, 3), 20: range(2, 20, 4)}
-"""The runs that are killed: two of four, or five of twenty."""
+"""The runs that are killed, for four or twenty runs in total."""
 
 LIVES = "create; start; status; exit; remove; create; start; stop; remove"
 EARLIEST = 0.15
-"""The number of seconds between a run's first pod and its kill, multiplied by the number of the run."""
+"""The delay in seconds from the first pod of run 1 to its kill. Run N is killed after N times this delay."""
 
 AGE = 120.0
-"""The age, in seconds, from which on a folder without an owner is considered old."""
+"""The age in seconds at which a folder without an owner counts as old."""
 
 
 def command(containerd: Containerd, model: str, *more: str) -> list[str]:
@@ -61,7 +61,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
 
 
 def _of(containerd: Containerd, group: Path) -> bool:
-    """Check whether a control group belongs to this daemon, since others may be running."""
+    """Check whether a control group belongs to this daemon. Other daemons may be running."""
     return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""Test results become clauses of the matrix. Simulated machines take the place of versions."""
+"""Test results become clauses of the matrix. Simulated machines are tested in place of real versions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PROFILE = f"containerd-{VERSION}"
 
 
 class Playing(Simulated):
-    """A pod that follows its profile, except for its answer to a ``stop`` of a removed pod."""
+    """A pod that follows its profile, except that *gone* is its answer to a ``stop`` of a removed pod."""
 
     def __init__(self, gone: str = "ok", lacks: str = "") -> None:
         super().__init__(load("cri-pod").under(PROFILE))
         self._gone, self._lacks = gone, lacks
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Refuse every request, because otherwise the test kit would request the deviations of the profile."""
+        """Refuse every request. Otherwise, the test kit would ask for the deviations of the profile."""
         del event, outcome
         return False
 
@@ -131,9 +131,9 @@ def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
     [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
 )
 def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
-    """A flaky failure may be missing from a new run without a difference to the page.
+    """A flaky failure on the page need not happen again in a new run.
 
-    A flaky failure that is new counts as a difference, which may be accidental.
+    A new flaky failure is reported as a difference that may be accidental.
     """
     new, kept = (f"## A pod\n\n| `a` | MUST | {each} |\n" for each in (now, then))
 
@@ -141,10 +141,7 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """The coverage of plugin events may differ by chance, because an event need not show the state.
-
-    For calls, it is a real difference.
-    """
+    """Different coverage may be accidental for plugin events, which need not show the state, but not for calls."""
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
 
@@ -155,7 +152,7 @@ def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
 def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
-    """An event of a start after a stop is tolerated by the profile, and a violation without it."""
+    """A start event after a stop is a violation, which the profile tolerates."""
     recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
     plain = judge(recording, models=[machine.name]).judgements
     profiled = judge(recording, models=[machine.name], profile=profile).judgements
@@ -171,7 +168,7 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """A pod that answers a stop of an absent pod with NOT_FOUND in one of seven tests."""
+    """A pod that, in one of seven tests, answers NOT_FOUND when it is stopped while absent."""
 
     _tests = 0
 

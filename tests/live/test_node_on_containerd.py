@@ -1,4 +1,4 @@
-"""Calls and events are judged together in tests of real daemons with a pod, a container and fsm's own plugin."""
+"""Calls and events are judged together when real daemons run a pod and a container with fsm's own plugin."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORGOTTEN = {
     "plugin-container": "plugin-joins; run-pod=ready; create-container=created; start-container=started; exit-container; "
     "relay-exit; restart; plugin-joins; remove-container",
 }
-"""The steps after which containerd has forgotten to notify a plugin, for each judging model."""
+"""For each model, steps after which containerd fails to notify a plugin because it has forgotten an entity."""
 
 
 def made(
@@ -60,7 +60,7 @@ def clauses(found: Tested) -> list[str]:
 
 @pytest.mark.slow  # the comparison with the conformance matrix also finds this
 def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
-    """A start after a stop is the shortest violation of the plugins' contract, and is tolerated by the profile."""
+    """The shortest violation of the plugins' contract is a start after a stop, which the profile tolerates."""
     machine = node(None)
     found = suite.conform(machine, made(containerd, "plugin-container", restarts=False), examples=0, most=1)
 
@@ -79,7 +79,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """The profile tolerates that the removal of a forgotten entity is not relayed."""
+    """The removal of a forgotten entity is not relayed, which only the profile tolerates."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)

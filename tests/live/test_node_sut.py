@@ -1,4 +1,4 @@
-"""A pod, its container and a plugin form one system under test, here the served reference."""
+"""A pod, its container and a plugin are tested together as one system, here with the served reference."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
-    """The test includes refusals, late ends and a plugin that reconnects, and leaves nothing behind."""
+    """A test with refusals, late ends and a reconnecting plugin passes, and leaves no pod behind."""
     found = again(runtime, LIFE)
 
     assert not found.failures
@@ -85,7 +85,7 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
     """Each event is attributed to the step that caused it.
 
-    The end of a container may instead belong to the removal that reports it.
+    The event of a container's end may instead be attributed to the removal that reports it.
     """
     machine = node(None)
     sut = find(f"cri:{runtime[0]}", machine, options={"nri": runtime[1]})()
@@ -120,7 +120,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The missing end is found if the plugin knew that the container was running."""
+    """A missing event of an end is found if the plugin knew that the container was running."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:
@@ -138,7 +138,7 @@ def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_pod_whose_run_was_refused_does_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
 ) -> None:
-    """A pod that exists after a restart is found, and is removed by name."""
+    """A refused pod that exists again after a restart is found, and is removed by its name."""
     run, listed = CriServer.RunPodSandbox, CriServer.ListPodSandbox
     refused: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Connect the recording plugin to real daemons."""
+"""The recording plugin works with real daemons."""
 
 from __future__ import annotations
 

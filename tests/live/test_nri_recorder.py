@@ -111,9 +111,9 @@ async def test_the_command_records_until_a_signal(tmp_path: Path, name: str, end
 
 
 async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *, old: bool = False) -> list[str]:
-    """Record the events of several runtimes, which appear at *socket* one after another.
+    """Record the events of several runtimes that appear at *socket* one after another.
 
-    Return the messages that the recorder printed.
+    Return the messages of the recorder.
     """
     ended, said = asyncio.Event(), list[str]()
     with path.open("wb") as file:
@@ -178,9 +178,9 @@ class Stuck(io.BytesIO):
 
 
 async def test_it_answers_while_the_disk_hangs_and_loses_nothing_unseen(tmp_path: Path) -> None:
-    """The plugin continues to answer.
+    """The plugin answers even while the disk hangs.
 
-    If too many events wait for the disk, it disconnects for a while.
+    If too many events wait for the disk, the plugin disconnects for a while.
     """
     file, ended, said = Stuck(), asyncio.Event(), list[str]()
     writer = LineWriter(file, most=20)

@@ -59,10 +59,7 @@ class AnyPart(Heard):
 
 
 class SessionSUT(LoopSUT[Heard]):
-    """A SUT at the runtime's end of a connection.
-
-    The other end performs the steps.
-    """
+    """A SUT for the runtime's end of a connection, whose other end performs the steps."""
 
     machine = "nri-plugin"
     kinds = (Heard,)
@@ -215,7 +212,7 @@ class SessionSUT(LoopSUT[Heard]):
 
 
 def test_it_passes_the_test_of_its_machine() -> None:
-    """All cells are covered except the failed start of a process, since there is no process here."""
+    """Everything is covered except a process that fails to start, since no process is started here."""
     found = conform(load("nri-plugin"), SessionSUT, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)

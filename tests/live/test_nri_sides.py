@@ -61,10 +61,7 @@ class Told:
 
 
 class Domain:
-    """A runtime with a pod and a container.
-
-    It can update any container except *lost*.
-    """
+    """A runtime with a pod and a container, which can update any container except ``lost``."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, str]] = []

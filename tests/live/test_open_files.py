@@ -1,4 +1,4 @@
-"""At the limit of open files, idle clients block others only for a short time, and one message is printed."""
+"""At the limit of open files, idle clients do not block others for long, and a single message is printed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
 def test_idle_clients_of_serve(text: bytes, tmp_path: Path) -> None:
-    """Connections that are already open keep working; new clients have to wait a little."""
+    """Open connections keep working, and new clients only have to wait a little."""
     address = f"unix:{tmp_path / 'it'}"
     with limited(100, "serve", "--cri", address) as it, CriClient(address) as before, CriClient(address) as later:
         assert called(before, 10)

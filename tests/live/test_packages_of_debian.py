@@ -1,4 +1,4 @@
-"""Debian packages are searched for in several places, and a message explains why a daemon cannot run."""
+"""Debian packages are looked up in several suites, and a message explains why a daemon cannot run."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ JOINS_LATE = (
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
-    """Return a contract for pods with a single container, which has only a tenth of the states."""
+    """Return a contract for pods with a single container instead of two, which has a tenth of the states."""
     text = CONTRACT.read_text(encoding="utf-8").replace("count = 2, ", "").replace(CONTRACT.stem, "one-container")
     path = tmp_path / "one-container.toml"
     path.write_text(text, encoding="utf-8")
@@ -54,7 +54,7 @@ def small(tmp_path: Path) -> str:
 
 @pytest.fixture
 def listening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Run the plugin with a bug, which keeps connecting to a socket, and yield its name for the test kit."""
+    """Run the plugin, with a bug if requested, and yield the name by which the test kit finds it."""
     socket = tmp_path / "nri.sock"
     bug = getattr(request, "param", "")
     running = subprocess.Popen(
@@ -151,7 +151,7 @@ def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("listening", ["leaks"], indirect=True)
 def test_a_leak_is_found_by_generation(listening: str) -> None:
-    """A later test may find the leak, because the plugin keeps running."""
+    """A leak is found even if it shows only in a later test, because the plugin keeps running."""
     tested = fsm("test", "nri-plugin-contract", "--against", listening, *ANSWERS, "--examples", "0", cwd=ROOT)
 
     assert tested.returncode == 1, tested.stderr
@@ -252,7 +252,7 @@ def test_several_threads_are_refused() -> None:
     ],
 )
 def test_what_follows_a_refusal_by_a_plugin_that_is_asked_before(text: str) -> None:
-    """If another plugin refuses, a plugin may see removals without stops, and ends of unknown containers."""
+    """If an earlier plugin refuses, others may see removals without stops, and ends of unknown containers."""
     as_it_is = flatten(load_system("nri-plugin-contract").under("containerd-2.1"))
 
     assert (len(steps(text)), "") == taken(as_it_is, text)

@@ -108,7 +108,7 @@ def test_nothing_is_changed(
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
 def test_every_kind_of_call_passes(between: Between, kind: str) -> None:
-    """A message is larger than the flow-control window."""
+    """Every kind of call can carry a message that is larger than the flow-control window."""
     large = os.urandom(6_000_000)
     ask, answer = kind.split("_")
     call = getattr(between.near, kind)("/runtime.v1.RuntimeService/StopContainer")
@@ -162,7 +162,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:
-    """Calls fail with UNAVAILABLE, and each change of availability is recorded and reported once."""
+    """Calls fail with UNAVAILABLE until the runtime is back. Each change is recorded and reported once."""
     with passing(tmp_path / "proxy", tmp_path / "runtime") as proxy, channel(tmp_path / "proxy") as near:
         call: Unary = near.unary_unary("/a.B/C")
         for _ in range(2):
@@ -186,7 +186,7 @@ def _is_refused(path: Path) -> bool:
 
 
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
-    """Calls that outlast the grace period are cut off, which is recorded."""
+    """Calls that outlast the grace period are cut off and recorded as such."""
     with (
         echoing(tmp_path / "runtime"),
         passing(tmp_path / "proxy", tmp_path / "runtime", grace=5) as proxy,
@@ -278,7 +278,7 @@ def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_recording_of_the_proxy_is_judged_as_that_of_the_client(tmp_path: Path, *, wrong: bool) -> None:
-    """Both recordings have the same lines, and the proxy's times lie within those of the client."""
+    """Both recordings have the same lines, and the proxy's times lie within the client's."""
     one = "c" * 64
     theirs, ours = tmp_path / "client.jsonl", tmp_path / "proxy.jsonl.gz"
     with (

@@ -68,9 +68,9 @@ def _stop(refused: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 3), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
-    """The verdict determines the exit code, and is unknown if no pair was covered.
+    """The verdict sets the exit code; it is unknown if no pair was covered.
 
-    At the signal, the socket is removed and the recording completed.
+    At the signal, the socket is removed and the recording is completed.
     """
     file = tmp_path / "calls.jsonl.gz"
     with (
@@ -93,7 +93,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.5])
 def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float, tmp_path: Path) -> None:
-    """The command exits with 130 and without a verdict, unless it has already printed one."""
+    """The command exits with 130 and no verdict, unless the verdict has already been printed."""
     with (
         serving(tmp_path / "to", _stop(1)),
         proxying(tmp_path, "--judge") as process,
@@ -115,9 +115,9 @@ def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float,
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code", "word"), [("MUST", 3, "surprise: "), ("observed", 1, "violation: ")])
 def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
-    """``--fail-on`` sets the weakest level that counts.
+    """``--fail-on`` sets the weakest level that counts as a violation.
 
-    Here, the clause has the level *observed*.
+    The clause broken here has the level *observed*.
     """
     answers = {"CreateContainer": lambda _request, _context: CreateContainerResponse(container_id="c" * 64)}
     with (
@@ -135,7 +135,7 @@ def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int,
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    """Calls are still forwarded, but the verdict is unknown."""
+    """Calls are forwarded even if they cannot be recorded, but the verdict is unknown."""
     with (
         serving(tmp_path / "to", _stop(0)),
         proxying(tmp_path, "--record", "/dev/full", "--judge") as process,

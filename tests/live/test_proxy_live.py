@@ -101,7 +101,7 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
     def moved() -> bool:
         """Export and import the image, and check the result.
 
-        In ctr 2.1, the export may not be complete at the exit.
+        The export may not be complete when ctr 2.1 exits.
         """
         images = partial(done, tmp_path / "proxy", "images")
         ctr_said.extend((images("export", str(image), PAUSE), images("import", str(image))))

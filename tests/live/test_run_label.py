@@ -1,4 +1,4 @@
-"""The label of a leftover tells whether the run that owns it has ended."""
+"""The label of a leftover shows whether the run that created it has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_this_run_goes_on() -> None:
 
 
 def test_a_run_whose_process_is_gone_has_ended() -> None:
-    """The process is gone, its id was reused, or it was started before the machine was booted."""
+    """A run has ended if its process is gone, if the id was reused, or if the machine was rebooted."""
     script = "import sys; from fsm.runtimes.live.runtime_session import own; sys.stdout.write(own())"
     gone = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
 
@@ -24,7 +24,7 @@ def test_a_run_whose_process_is_gone_has_ended() -> None:
 
 
 def test_a_run_elsewhere_is_left_alone() -> None:
-    """The id of the process belongs to a different process in another PID namespace."""
+    """A run in another PID namespace is left alone, since its process id belongs to a different process here."""
     boot, _, process, started = own().split(".")
 
     assert not ended(f"{boot}.0.{process}.{started}1")

@@ -1,4 +1,4 @@
-"""A command of the user restarts the runtime under test, or kills it during a call."""
+"""The user's command restarts the runtime under test, or kills it during a call."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ PART = Unknown(why="only a part of the plan was requested")
 
 
 def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test fails if a container that was running has merely been created after the restart."""
+    """A container that was running before a restart must not look as if it had never been started."""
     command = {"restart_command": f"touch {tmp_path / 'restarted'}"}
     life = "create=created; start=begins,started; restart=running; restart=running"
 
@@ -128,9 +128,9 @@ def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -
 
 @contextmanager
 def stoppable(folder: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """Yield the address of a server that keeps its state, and a function that returns a command to restart it.
+    """Yield the address of a server that keeps its state, and a function that builds a command to restart it.
 
-    The argument of that function is a command to run while the server is stopped.
+    The function takes a command to run while the server is stopped.
     """
     over = threading.Event()
     stop, start = folder / "stop", folder / "start"
@@ -182,9 +182,9 @@ def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path:
 
 @pytest.mark.parametrize(("damage", "clauses"), [("test -s", []), (FORGING, ["recovery"])])
 def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str], tmp_path: Path) -> None:
-    """The outcome counts as not available if the container is still known after damage.
+    """If the container is still known after the damage, the outcome ``unknown`` counts as not available.
 
-    If an exited container seems never to have run, that is a violation.
+    A container that has exited must not look as if it had never run.
     """
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     life = "create=created; start=begins,started; exit; restart=unknown"
@@ -206,7 +206,7 @@ LOST = {
 @pytest.mark.live
 @pytest.mark.parametrize("model", DAMAGED)
 def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
-    """Real daemons recover from an empty checkpoint and from a container without a record."""
+    """Real daemons recover if a checkpoint is empty or a container has no record."""
     ctr = f"{CACHE / containerd.version / 'bin' / 'ctr'} -a {containerd.endpoint} -n k8s.io"
     removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
     profile = f"containerd-{containerd.version}"
@@ -243,7 +243,7 @@ def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: 
 def test_what_a_call_has_made_that_was_cut_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
 ) -> None:
-    """The container is found although its id is lost, and must not be running."""
+    """A container whose id was lost with the reply is found and removed; it must not be running."""
 
     async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
         made = await _CREATE(server, request)

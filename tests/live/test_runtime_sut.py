@@ -65,7 +65,7 @@ def drive(model: str, address: str, profile: str | None = None, examples: int = 
 def covered(found: Tested) -> set[tuple[str, str]]:
     """Return the cells that a test seems to have reached.
 
-    This is a guess, as an unobserved restart may have come earlier.
+    This is a guess, because an unobserved restart may have changed the state before.
     """
     table, edges = found.oracle.plan.table, filter(found.cover.took, found.oracle.plan.edges)
     return {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}
@@ -141,7 +141,7 @@ _STATUS: Callable[[CriServer, Any], Any] = CriServer.ContainerStatus
 def test_a_wrong_answer_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, wrong: object, life: str, says: str
 ) -> None:
-    """A removal may have no effect, an end may come before the start, or the runtime may disappear."""
+    """A removal without effect, an end before the start, and a crash of the runtime are found."""
     monkeypatch.setattr(CriServer, method, wrong)
     with served(tmp_path) as address:
         found = again("cri-container", address, life)

@@ -1,4 +1,4 @@
-"""Several threads use one container of a runtime. The served reference passes, and a planted race is found."""
+"""Several threads may use one container at once. The served reference passes, and a planted race is found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _START, _STATUS = CriServer.StartContainer, CriServer.ContainerStatus
 
 
 async def _started_twice(server: CriServer, request: Any) -> cri.StartContainerResponse | None:  # noqa: ANN401
-    """Start a container without repeating the check of its state."""
+    """Start a container after checking its state once, so two concurrent starts may both succeed."""
 
     async def state() -> int:
         found = await _STATUS(server, cri.ContainerStatusRequest(container_id=request.container_id))

@@ -156,7 +156,7 @@ def test_lists_are_filtered(client: ServedClient) -> None:
 
 
 def test_names_are_taken_once(client: ServedClient) -> None:
-    """A name becomes available again once its owner has been removed."""
+    """A name is reserved until its owner is removed."""
     pod = client.pod("taken")
     container = client.container(pod, "true", name="taken")
     again = [client.run("taken"), client.create(pod, "true", name="taken")]
@@ -172,7 +172,7 @@ def test_names_are_taken_once(client: ServedClient) -> None:
 def test_commands_run_in_what_runs(client: ServedClient) -> None:
     """A command in a running container returns its output and its exit code.
 
-    A command that takes too long is an error. A command may also end the container by killing its process.
+    A command that takes too long fails. A command may kill the process of its container, which ends the container.
     """
     container = client.container(client.pod(), "sleep", "60", started=True)
 
@@ -301,7 +301,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
-    """Without the profile, exactly the deviations of the profile are found."""
+    """Random calls are legal under the profile; without it, exactly its deviations are found."""
     known = profile.replace("upstream", "") or None
     with served(tmp_path, profile=profile) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         client.wander(150, 7, [NOWHERE], [NOWHERE])
@@ -320,7 +320,7 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1", ""])
 def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
-    """Some calls are refused as if records had been lost, which is possible in this version."""
+    """Calls may be refused as if records had been lost, if the profile of the version allows it."""
     chance = random.Random(5)
     with (
         served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
@@ -362,7 +362,7 @@ def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path
 
 
 def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
-    """Four clients share some containers, and one of two concurrent starts is refused."""
+    """Four clients that share containers get legal answers; of two concurrent starts, one is refused."""
     with served(tmp_path) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         pods, containers = [client.pod()], [NOWHERE]
         threads = [threading.Thread(target=client.wander, args=(60, seed, pods, containers)) for seed in range(4)]
@@ -400,9 +400,9 @@ def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
-    """The kit kills the pause process, whose id is in the verbose status.
+    """The test kit reaches the cells of unready pods by killing the pause process.
 
-    This covers the cells of unready pods.
+    It finds the id of the process in the verbose status.
     """
     with served(tmp_path, processes=True) as address:
         tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")

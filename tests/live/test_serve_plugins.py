@@ -125,10 +125,7 @@ async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: li
 
 @pytest.mark.parametrize("profile", ["", "containerd-2.1"])
 async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
-    """Plugins receive only legal events.
-
-    A profile allows a start after a stop.
-    """
+    """Plugins receive only events that are legal under the profile, which may allow a start after a stop."""
     events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
     pods, containers = list[str](), list[str]()
     with events.open("wb") as file:
@@ -165,7 +162,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """Unlike containerd, the reference remembers all entities from before the restart."""
+    """Plugins are notified of ends after a restart. Containerd forgets some entities, but the reference does not."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()
@@ -189,9 +186,9 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
-    """A refused run or creation is undone, and a container whose start is refused has exited.
+    """A refused run or creation is undone, and a container whose start is refused exits.
 
-    Plugins after the one that refuses are notified of the end, but not of the refused event.
+    Plugins that come after the refusing plugin are notified of the end, but not of the refused event.
     """
     first, second = Listener(), Listener()
     refusal = RpcError(Code.UNKNOWN, "not here")

@@ -96,10 +96,7 @@ def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> No
 
 @TRANSPORTS
 def test_ports_are_those_of_this_machine(address: str, client: ServedClient, transport: str) -> None:
-    """Real processes use the ports of this machine.
-
-    Nothing listens in a simulated pod.
-    """
+    """Ports of this machine are forwarded only if processes are real, as nothing listens in a simulated pod."""
     del address
 
     def echo(server: socket.socket) -> None:

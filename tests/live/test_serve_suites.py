@@ -80,7 +80,7 @@ def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
 
 
 def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
-    """Mounts work even through a symbolic link, and a missing file is an error of the command."""
+    """A folder can be mounted through a symbolic link, and commands report files that are missing from it."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "flag").write_text("up\n", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -132,9 +132,9 @@ def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Pat
 
 
 def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
-    """Usage is available for running entities and in filtered lists.
+    """The usage of a running entity can be queried directly or in a filtered list.
 
-    For absent entities, the error is NOT_FOUND.
+    A query for an absent entity fails with NOT_FOUND.
     """
     labels = {"foo": client.pod()}
     pod = client.pod("pod-with-stats" + labels["foo"], labels=labels)
@@ -166,9 +166,9 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
 
 
 def test_attributes_are_kept(client: ServedClient) -> None:
-    """Attributes appear in statuses and in lists.
+    """Statuses and lists show the attributes of pods and containers.
 
-    Namespaces matter most, because the kubelet recreates a pod if they differ.
+    The namespaces matter most, because the kubelet recreates a pod if they differ.
     """
     kept: dict[str, Any] = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
     spaces = cri.NamespaceOption(network="NODE", pid="CONTAINER", ipc="POD")
@@ -218,7 +218,7 @@ def test_verbose_answers_tell_more(client: ServedClient) -> None:
 
 
 def test_images_have_tags_or_digests(client: ServedClient) -> None:
-    """An image is found by its id, tag or digest, and a query for an unknown image is no error."""
+    """An image is found by its id, tag or digest. A query for an unknown image is not an error."""
     digest = f"registry.example/by-digest@sha256:{'0' * 64}"
     for name, tags in (
         ("registry.example/plain", ["registry.example/plain:latest"]),

@@ -35,7 +35,7 @@ def _sent(side: Spdy, frame: object) -> bytes:
 
 
 def test_the_dictionary_is_that_of_spdy() -> None:
-    """The checksum of the dictionary is its id in zlib."""
+    """The dictionary has the checksum by which zlib identifies it."""
     assert (1_423, 0xE3C6A7C2) == (len(DICTIONARY), zlib.adler32(DICTIONARY))
 
 

@@ -80,7 +80,7 @@ def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
 def test_an_update_told_after_the_removal_is_a_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """The race is drawn with the plugin's events, and its recording is judged to have the same violation."""
+    """The drawing of the race shows the plugin's events, and its recording has the same violation."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with runs(tmp_path, model) as tried:
@@ -109,7 +109,7 @@ def test_an_update_that_looks_first_is_none(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
-    """A single thread can start a container after a stop, so this is not a race."""
+    """A start after a stop is not a race, because a single thread can cause it."""
     programme = Programme(
         before=MEETING.before, threads=(("stop-container", "start-container"), ("create-container.2",))
     )
@@ -124,7 +124,7 @@ def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
-    """The search ends if the runtime does not answer later calls either."""
+    """A call without an answer is a race; if later calls are not answered either, the search ends."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")
@@ -144,7 +144,7 @@ def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last calls are reported as a race that cannot be repeated."""
+    """A search ends when the runtime is gone. Its last calls are reported as a race that cannot be repeated."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("run", "UNAVAILABLE", "gone")
@@ -166,7 +166,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Updates are slow here, so generated programs find their race with a removal."""
+    """Generated programs find the race between a removal and an update, which is slow here."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:

@@ -1,4 +1,4 @@
-"""The ttrpc peer decodes messages, answers calls, and uses no memory for hostile messages."""
+"""The ttrpc peer decodes messages, answers calls, and does not keep hostile messages in memory."""
 
 from __future__ import annotations
 
@@ -149,10 +149,7 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
 
 
 async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
-    """After the deadline of its caller, a call is not answered.
-
-    In this way, a runtime drops a slow plugin.
-    """
+    """A call is not answered after the caller's deadline, at which a runtime drops a slow plugin."""
     wire = Wire(Configure=configure(hanging))
     asked = Request(service="Door", method="Configure", timeout_nano=10**7)
 

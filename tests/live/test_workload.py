@@ -1,4 +1,4 @@
-"""The workload for containers is the same image everywhere, or an error with a remedy."""
+"""The workload for containers is the same image everywhere; if it cannot be built, an error names a remedy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tm
 
 
 def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> None:
-    """The images have different ids but share a layer, in which the applets are links to the binary."""
+    """The two images share a layer, in which the applets are links to the binary, but differ in their ids."""
     content = files(archive(binary(STATIC + LOADED)))
     index = json.loads(content["index.json"])["manifests"]
     manifests = [json.loads(blob(content, each)) for each in index]

@@ -1,4 +1,4 @@
-"""Compiled judging agrees with judging single observations, in verdicts, counts and coverage."""
+"""Compiled code judges batches as observations are judged singly: with equal verdicts, counts and coverage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """The findings of a monitor and the states of the entities."""
+    """The judgement of a monitor, the lines that it reported as violations, and the states of the entities."""
 
     judgement: Judgement
     told: list[tuple[str, Line]]
@@ -153,7 +153,7 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skipping known steps changes the result, unless no steps are known."""
+    """The comparison notices a defect: the result changes if known steps are skipped, but not if none is known."""
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
     monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
@@ -163,10 +163,7 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return a trace of containers that are stopped repeatedly.
-
-    They are observed in time, too late, or at an unknown time.
-    """
+    """Return a trace of containers that are stopped repeatedly, with statuses in time, too late or without a time."""
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -199,7 +196,7 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 class NextLine(Line):
-    """A line whose number is too high by one."""
+    """A line that is numbered one too high."""
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
@@ -207,7 +204,7 @@ class NextLine(Line):
 
 
 def without_end(self: BeliefAutomaton, fill: Callable[[BeliefAutomaton], None] = BeliefAutomaton._fill) -> None:  # noqa: SLF001
-    """Fill the automaton with time limits that never end."""
+    """Fill the automaton, but make each time limit infinite."""
     fill(self)
     limits = self._table.limits
     limits[limits >= 0] = LATEST
@@ -228,9 +225,9 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Return a trace in which ids of entities occur again.
+    """Return a trace that uses the ids of entities again.
 
-    The earlier occurrence may be in the same batch, long ago, or among observations that were judged singly.
+    An id may have been used in the same batch, long ago, or among observations that were judged singly.
     """
     found = []
     for number in range(200):
@@ -329,7 +326,7 @@ def test_recordings(name: str) -> None:
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """Replace the loop by a wrong one, in which all known steps lead to the belief about an unseen entity."""
+    """Run the loop with a defect: every known step leads to the belief about an unseen entity."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 

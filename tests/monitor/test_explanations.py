@@ -1,4 +1,4 @@
-"""The explanation of a violation lists legal replies and names a broken clause."""
+"""The explanation of a violation lists the legal replies and names the broken clause."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def replies_are_those_that_are_legal(seed: int) -> bool:
-    """Check that the listed replies are exactly the legal ones.
+    """Check that the explanation lists exactly the legal replies.
 
-    Return false if the reply is not at fault.
+    Return false, without a check, if the violation is not a wrong reply.
     """
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
@@ -83,7 +83,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
 
 
 def names_another_clause(seed: int) -> bool:
-    """Check whether the trace would be legal without some clause, but not without the clause in the message."""
+    """Check whether the trace is legal without some other clause, but not without the clause in the message."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None:
@@ -104,9 +104,10 @@ def test_replies_that_are_listed_are_legal_and_no_other_is(seed: int) -> None:
 
 
 def test_without_the_clause_that_is_named_the_trace_is_legal() -> None:
-    """The message may name another clause, because it is chosen from the current states and not from the whole trace.
+    """Without the clause in the message, the trace is almost always legal.
 
-    This is rare: it happens in 4 of the first 8,000 random traces.
+    There are rare exceptions (4 in the first 8,000 random traces), because the clause is chosen from the current
+    states and not from the whole trace.
     """
     most = amount(0, night=20)
 

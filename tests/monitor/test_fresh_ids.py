@@ -40,7 +40,7 @@ def test_an_id_does_not_come_back(models: list[str], run: str) -> None:
 
 @pytest.mark.parametrize(("models", "run"), [(CONTAINERS, "create remove create"), (PODS, "run remove run")])
 def test_a_name_may(models: list[str], run: str) -> None:
-    """Names may be reused, and traces in fsm's own format contain names."""
+    """Names may be reused, unlike ids. Traces in fsm's own format contain names."""
     assert [told(model, run, ids=False) for model in models] == [[], []]
 
 

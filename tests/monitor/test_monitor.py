@@ -124,7 +124,7 @@ def first_in(judgement: Judgement) -> int | None:
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Return whether the monitor gave up because of too many possibilities, after which nothing can be compared."""
+    """Return whether the monitor gave up because of too many possibilities. The verdict cannot be compared then."""
     return "too many possibilities" in judgement.notes
 
 
@@ -161,7 +161,7 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
 
 @pytest.mark.parametrize("number", [659, 969, 1159, 1230, 1300])
 def test_a_call_without_an_end_emits_nothing_although_another_cell_is_silent(number: int) -> None:
-    """In these machines, the outputs of such a call were accepted because its event is silent in another state."""
+    """On these machines, outputs of such a call used to be accepted because its event is silent in another state."""
     chance = random.Random(number)
     machine = random_machine(chance)
 
@@ -198,7 +198,7 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 
 
 class Unpruned:
-    """A set that keeps all configurations, even those that add nothing."""
+    """A set that keeps every configuration, even if another configuration covers it."""
 
     def __init__(self, _covering: Covering) -> None:
         self._all: dict[Configuration, None] = {}
@@ -266,7 +266,10 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """Known limit: until its reply, the effects of a call that was in progress at the cut count as violations."""
+    """A call that is in progress at the cut is unknown until its reply.
+
+    This is a known limit: until then, the effects of the call count as violations.
+    """
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
     assert first_violation(job(), trace) is None
@@ -385,7 +388,7 @@ def test_an_event_that_cannot_be() -> None:
 
 
 def test_a_wrong_output() -> None:
-    """The state cannot be ``n3``, because the machine would have emitted a tick on the way."""
+    """No run leads to ``n3`` without another tick, so this state is not among the possible ones."""
     trace = [Observation(entity="e", output=output) for output in ("tick", "tick", "tock", "tick")]
     (found,) = violations(judged(counter(), trace, fresh=True, outputs=True))
 
@@ -423,7 +426,7 @@ cannot = ["*"]
 
 @pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
 def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
-    """The cause of the output is uncertain, because it may be the second of two that an event emits.
+    """An output covers no cell if it may be the second of two outputs of one event, which leaves its cause unknown.
 
     If no event emits two outputs, the cause is certain.
     """
@@ -435,7 +438,7 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """At first any state is possible, but the reply names the state in which the call acted.
+    """The reply names the state in which the call acted, although any state was possible before.
 
     In that state, the reply certainly breaks a MUST.
     """
@@ -475,7 +478,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """The reply is correct but the state is wrong, so the clause is that of the event that leads to this state."""
+    """If the reply is correct but the state is wrong, the broken clause is that of the event that led there."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -512,7 +515,7 @@ def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[
 
 
 def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
-    """The reply breaks a MUST in one possible state and a SHOULD in the other, so only the SHOULD is certain."""
+    """If the reply breaks a MUST in one possible state and a SHOULD in another, only a SHOULD is certainly broken."""
     (known,) = violations(judged(door(), seen("push:ok push:WEIRD"), fresh=True))
     (unknown,) = violations(judged(door(), seen("push:WEIRD")))
 
@@ -554,7 +557,7 @@ def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: t
     ],
 )
 def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
-    """Neither a call's own request nor a call in progress counts as the earlier call that it repeats."""
+    """A call can repeat only a call that has ended, not a call in progress or its own request."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert repair in {each.repair for each in found.edits}
@@ -720,7 +723,10 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """The door is shut in either case: the lock has jammed, or the wind has shut the door again."""
+    """An entity is forgotten despite a possible deviation, if the state is the same without it.
+
+    The door is shut whether the lock has jammed or the wind has shut the door again.
+    """
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
     assert ["e"] == remembered(monitor, ALIVE)
@@ -774,7 +780,7 @@ def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: in
     ],
 )
 def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: int | None) -> None:
-    """An abandoned call is still in progress and may act, although nobody waits for its reply."""
+    """An abandoned call stays in progress and may still act, although nobody waits for its reply."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -803,7 +809,7 @@ def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int |
     ],
 )
 def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, violation: int | None) -> None:
-    """If another event has changed the state of the entity, the call ends as the new state defines."""
+    """If another event has changed the state of the entity, the call ends as defined for the new state."""
     machine = machine_of(edited(JOB, STARTED, f'{STARTED}ended = {{ stays = true, reply = "GONE" }}\n'))
 
     assert violation == first_violation(machine, seen(trace), fresh=True)
@@ -811,7 +817,7 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:
-    """An interruption ends a call. If its reply comes later, the state is unknown and nothing is violated."""
+    """An interruption ends a call. A later reply to it is noted, and violates nothing."""
     judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
 
     assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
@@ -942,7 +948,7 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No single step is too much work, but all steps together are, so the verdict is unknown.
+    """The monitor gives up if all steps together are too much work, even if no single step is.
 
     The state becomes known again once fewer calls overlap.
     """
@@ -962,7 +968,7 @@ def test_calls_that_are_not_answered_are_work_too(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Unanswered calls count as work, because many of them make every comparison slow."""
+    """Unanswered calls count as work, because a large number of them makes every comparison slow."""
     monkeypatch.setattr(stepping, "TRIED", 100)
     monkeypatch.setattr(stepping, "FEW", 10)
     monkeypatch.setattr(stepping, "EACH", 1)
@@ -1014,7 +1020,7 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
 
 
 def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Monitors do not share results if their profiles differ, or if one trace shows less."""
+    """Monitors that share a machine do not share results if their profiles differ or one observes less."""
     ways: list[dict[str, Any]] = [
         {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
         for fresh in (True, False)
@@ -1090,7 +1096,7 @@ def test_an_observation_of_all_may_violate_several() -> None:
 
 
 def test_an_event_that_is_not_there_is_refused_at_once() -> None:
-    """An unknown event is an error in a program. In a recording, it may belong to something else."""
+    """An unknown event is an error if a program passes it. In a recording, it may be unrelated to the machine."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
 

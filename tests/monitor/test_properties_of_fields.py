@@ -1,4 +1,4 @@
-"""Recordings and tests check properties of fields in shown states. The checker does not decide them."""
+"""Properties of fields in shown states are checked in recordings and tests, but not by the checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watching properties of a SUT agrees with the checker and with a second opinion on the same run."""
+"""Watching the properties of a SUT agrees with the checker, and with a second opinion on the same run."""
 
 from __future__ import annotations
 
@@ -220,9 +220,9 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 
 
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
-    """Return the observations of a test that takes the steps of a counterexample.
+    """Return what a test observes if it takes the steps of a counterexample.
 
-    An overlapping call is made when it acts.
+    The test makes an overlapping call at the moment when the call acts.
     """
     found = []
     for index, each in enumerate(taken):
@@ -254,7 +254,7 @@ CAUGHT = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT)
 def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutant: str) -> None:
-    """An implementation that performs the checker's counterexample of a mutant violates the property.
+    """An implementation that follows the checker's counterexample for a mutant violates the property.
 
     The watch finds nothing if states look alike and the original machine may have behaved in the same way.
     """
@@ -305,7 +305,7 @@ STARTS = 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]'
 
 
 def test_what_never_comes_is_a_violation() -> None:
-    """A call that repeats for ever violates the property, because the target never occurs.
+    """A call that repeats its stages for ever is a violation, because the target is never reached.
 
     Fair events are requested repeatedly, but not without limit.
     """
@@ -334,7 +334,7 @@ def test_what_comes_is_none() -> None:
 
 
 def test_what_need_not_come_is_a_violation() -> None:
-    """The target is due even if no fair event can happen, so its absence is a violation."""
+    """If no fair event can happen, a target that has not been reached is a violation."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'from = "waiting"\nleads-to = "running"\nfair = ["start.ends"]'))
 
@@ -404,7 +404,7 @@ def test_witnesses_are_remembered_from_test_to_test() -> None:
 
 
 def test_drawings_and_silence_cannot_be_tested() -> None:
-    """The watch reports that drawings and silence cannot be tested, because they are about the machine itself."""
+    """Properties about drawings and silence cannot be tested, because they are about the text of the model."""
     machine = machine_of(DOOR)
     silent = stated(machine, 'never = "silent on push or silent on slam"')
 
@@ -414,7 +414,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
 
 
 def test_garbage_breaks_nothing_by_itself() -> None:
-    """After an unknown word the state is unknown, but earlier observations still count."""
+    """An unknown word only makes the state unknown. Earlier observations still count."""
     machine = plain(machine_of(DOOR))
     watch = Watch(machine, stated(machine, 'never = "open then push replies STUCK"'))
 
@@ -445,7 +445,7 @@ def test_aims_put_properties_to_the_test(name: str) -> None:
 
 
 def test_what_nobody_saw_may_explain_what_was_seen() -> None:
-    """A hidden event is assumed only if nothing else explains a step, and then excuses the violation."""
+    """If nothing else explains a step, a hidden event is assumed, which excuses the violation."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
     test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def chain(
     machine: Machine, trace: list[Observation], *, fresh: bool = True, seen: frozenset[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[Provenance]]]:
-    """Yield the earlier states and the explanation of the new states for each observation of an entity."""
+    """For each observation, yield the states before it and the explanations of the states after it."""
     monitor = Monitor(machine, fresh=fresh, seen=seen)
     for line, each in enumerate(trace, 1):
         before = tuple(state for state in machine.states if state in monitor.states("e"))
@@ -50,10 +50,7 @@ def is_possible(machine: Machine, use: UsedCell) -> bool:
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Check that each step of a derivation is possible.
-
-    It must lead from a state before the observation to a state after it.
-    """
+    """Check that a derivation leads from a state before the observation to its own state in possible steps."""
     moves = [use for use in derivation.uses if use.known != "confirmed"]
     sources = [use.step.source for use in moves] or [derivation.state]
     targets = [use.step.target for use in moves] or [derivation.state]
@@ -113,7 +110,7 @@ def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
 
 
 def test_a_cached_explanation_is_the_one_that_would_be_computed() -> None:
-    """A cache serves many entities, so its keys must tell steps with different explanations apart."""
+    """A cache serves many entities, so steps with different explanations must have different keys."""
     hits = 0
     for seed in range(60):
         machine, trace, seen, fresh = random_input(seed)
@@ -220,7 +217,7 @@ def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
 
 
 def test_a_silent_cell_is_named() -> None:
-    """A silent cell allows anything, so it is given as the reason only if there is no other reason."""
+    """A silent cell, which allows anything, is named as the reason only if there is no other reason."""
     found = explained(RAISED, Observation(entity="e", shows="broken"), RAISED)
 
     assert {each.state for each in found.derivations} == {*DOOR.states}

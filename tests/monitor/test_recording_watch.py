@@ -35,7 +35,7 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 class Found(NamedTuple):
-    """The result for one property: its status, the number of violations, and their causes."""
+    """The result for one property: the number of violations, the first violation, and the status with its reason."""
 
     times: int
     first: Violation | None
@@ -71,7 +71,7 @@ def watched(
 def trace(text: str) -> list[Observation]:
     """Parse observations in the notation ``EVENT[:REPLY][/PHASE][=SHOWS]``.
 
-    They are about ``c1`` unless they begin with ``NAME@``.
+    An observation is about ``c1`` unless it begins with ``NAME@``.
     """
     found = []
     for each in text.split():
@@ -195,7 +195,7 @@ def test_what_was_not_put_to_the_test_is_not_exercised() -> None:
 
 
 def test_overlapping_calls_may_have_gone_in_either_order() -> None:
-    """Two starts overlap and one of them was refused, so they may have acted in either order.
+    """Two overlapping starts, of which one was refused, may have acted in either order.
 
     A third start cannot be explained.
     """
@@ -217,7 +217,7 @@ def test_overlapping_calls_may_have_gone_in_either_order() -> None:
     ids=["a gap", "a reply without a request", "the same, asked before the trace", "more at once than can be ordered"],
 )
 def test_after_what_is_not_known_nothing_is_violated(between: str, status: str) -> None:
-    """The state is unknown, since the container may have been removed and created again, so nothing is violated."""
+    """Nothing is violated once the container may have been removed and created again unobserved."""
     machine, of = named("container-status", "started-at-most-once")
 
     found = watched(machine, of, trace(f"create:ok start:ok {between} start:ok"))
@@ -239,10 +239,7 @@ def test_a_trace_in_mid_life_knows_nothing_of_what_was() -> None:
 
 
 def test_signals_that_are_not_seen_may_have_happened() -> None:
-    """A container that is shown as exited has exited, even if its exit was not observed.
-
-    This is impossible if the container was never started.
-    """
+    """A container that is shown as exited may have exited unobserved, so nothing is violated."""
     machine, of = named("container-status", "no-process-no-exit")
 
     assert 0 == watched(machine, of, trace("create:ok start:ok =CONTAINER_EXITED"), seen=frozenset()).times

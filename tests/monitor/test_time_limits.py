@@ -96,8 +96,8 @@ SECOND = 1_000_000_000
 def judged(text: str) -> list[tuple[str, str, str]]:
     """Judge observations in a short notation.
 
-    An observation consists of the second and the event. The marks are ``?`` for a request, ``=`` for a reply and
-    ``@`` for the shown state.
+    An observation has a time in seconds and an event. ``?`` marks a request, ``=`` a reply, and ``@`` the shown
+    state.
     """
     monitor = Monitor(machine_of(LAMP), fresh=True, seen=frozenset({"sweep"}))
     found: list[Violation] = []
@@ -153,7 +153,7 @@ def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -
 
 @pytest.mark.parametrize("at", [10, 12])
 def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
-    """The arrival of dust ends the state. When the state is entered again from there, no limit applies."""
+    """The arrival of dust ends the state and its limit. No new limit begins when the dust is gone."""
     assert [] == judged(f"0:light 1:dim 2:sweep 3:sweep {at}:look@BRIGHT")
 
 
@@ -217,7 +217,7 @@ cannot  = ["*"]
 
 
 def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violation]]:
-    """Judge observations in a short notation: the time, the event, and after ``@`` the shown state."""
+    """Judge observations in a short notation, with a time, an event, and the shown state after ``@``."""
     monitor = Monitor(
         machine_of(ORDER if expires else ORDER.replace('moves   = { placed = "expired" }\ncannot', "cannot")),
         fresh=True,
@@ -274,7 +274,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """The case is only counted, because it is unknown whether the state was left in time."""
+    """If the state may have been left in time, the case is counted but is no violation."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)
@@ -284,7 +284,7 @@ def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
 # -- a second opinion, straight from the cells -------------------------------------
 
 Timed: TypeAlias = "tuple[str, int | None]"
-"""A state and the second before which it must be left."""
+"""A state, with the second before which it must be left, if any."""
 
 
 def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -> Iterator[Timed]:
@@ -327,7 +327,7 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Return whether violations may go unnoticed, because limits start unobserved or overlap."""
+    """Return whether the monitor may miss violations, because limits start unobserved or overlap."""
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.mutation.outcomes import MutationOutcome
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
-"""An outcome of a cell: its target, its reply, its outputs, and whether a call begins."""
+"""The outcomes of a cell, each with its target, its replies, its outputs, and whether a call begins."""
 
 
 def ways_of(machine: Machine, event: str, state: str, *, ends: bool) -> Ways | None:

@@ -1,4 +1,4 @@
-"""The files that ``fsm init`` writes can be run at once and can fail. It overwrites no file."""
+"""The files that ``fsm init`` writes can be run at once, and their tests can fail. No file is overwritten."""
 
 from __future__ import annotations
 

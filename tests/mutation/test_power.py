@@ -37,7 +37,7 @@ def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_accusation_that_was_there_before_does_not_count() -> None:
-    """A violation that exists before the edit does not count as detected.
+    """A violation that exists before an edit does not count as a detection of the edit.
 
     In containerd 1.6, stops of removed containers fail even without an edit.
     """

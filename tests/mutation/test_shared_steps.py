@@ -1,4 +1,4 @@
-"""The mutants of a system can share steps, without any change to the results."""
+"""The mutants of a system can share steps without a change to the results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool
 
 
 class NearSteps(StepsOf):
-    """A comparison restricted to states that differ in the first relevant copy."""
+    """A comparison of steps in too few states, which differ only in the first relevant copy."""
 
     def _sample_states(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
         return super()._sample_states(digits[:1])
@@ -62,7 +62,7 @@ def test_the_same_steps_as_taken_one_by_one(name: str) -> None:
 
 
 def test_a_comparison_in_fewer_states_is_caught() -> None:
-    """Comparing too few states is noticed, as some mutants differ only while two copies are in certain states."""
+    """A comparison in too few states is noticed, as some mutants differ only if two copies are in certain states."""
     wrong = [
         mutant
         for name in SYSTEMS

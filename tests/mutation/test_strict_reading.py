@@ -1,4 +1,4 @@
-"""The strict reading of recordings finds contradictions, but none in containerd's real behaviour."""
+"""The strict reading finds contradictions in recordings, but none in containerd's real behaviour."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 def survivors(machine: Machine) -> list[str]:
-    """Return the mutants of *machine*, which survive because there are no properties."""
+    """Return the mutants of *machine* that survive without any properties."""
     return [each.mutant.name for each in mutation_outcomes(machine, []) if each.survives]
 
 
 def lies(machine: Machine, found: Suggested) -> list[str]:
-    """Return the false claims in *found*, checked against the property file and new mutants."""
+    """Check *found* against a written property file and new mutants, and return its false claims."""
     text = suggestions.written(machine.name, [each.candidate for each in found.suggestions])
     file = parse(text.encode(), Stated, path="suggested.toml")
     stated = {each.name: each for each in specify(file, lambda _: machine).properties}

@@ -1,4 +1,4 @@
-"""Mutants of systems cover the mistakes in a joint event, and each has an expected result."""
+"""The mutants of systems cover the possible errors in a joint event, and have the expected results."""
 
 from __future__ import annotations
 
@@ -343,10 +343,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
-    """A property that is known to fail kills a mutant only if its result changes.
-
-    The result changes if the property holds, or fails after a different number of steps.
-    """
+    """A property that is known to fail kills a mutant only if it holds or fails after another number of steps."""
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
 
@@ -356,7 +353,7 @@ def test_what_is_known_to_fail_kills_by_its_length() -> None:
 
 
 def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
-    """A property that fails on the original kills no mutant, as it would otherwise kill all."""
+    """A property that fails on the original system kills no mutant, because it would otherwise kill them all."""
     found = became({"idle": 'for = "job"\nnever = "job is running"'})
 
     assert not any(each.killers for each in found.values())

@@ -1,4 +1,4 @@
-"""A call counts as relayed to a plugin in time only if the recording leaves no doubt about it."""
+"""A call counts as relayed to a plugin in time only if the recording leaves no doubt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, s
 
 @pytest.mark.parametrize(("start", "counts"), [(25, {"CreateContainer": True}), (15, {})])
 def test_a_plugin_is_there_when_it_is_synchronised(start: int, counts: dict[str, bool]) -> None:
-    """Calls before the synchronisation of a plugin are not relayed to it."""
+    """Calls that begin before a plugin is synchronised need not be relayed to it."""
     assert _told(CREATED, [("CreateContainer", CONTAINER, start, 40, "OK")]) == counts
 
 

@@ -1,4 +1,4 @@
-"""Test the pytest plugin in other people's repositories."""
+"""The pytest plugin works in other people's repositories."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedProcess[str]:
-    """Run pytest in this process, which is faster than another process."""
+    """Run pytest in this process, which is faster than starting another."""
     with (
         contextlib.chdir(at / inside),
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -196,7 +196,7 @@ MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Jammed"\n'
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
 def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
-    """A misspelt model is refused, because otherwise nothing would be tested and everything would pass."""
+    """A misspelt model is refused. Otherwise, nothing would be tested and everything would pass."""
     asks(repository, MISSPELT)
 
     found = called(repository, *asked)
@@ -220,10 +220,7 @@ def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> N
 @pytest.mark.parametrize("where", ["models/gate.toml", "parts/yard/models/gate.toml", "lifecycles/gate.toml", "name"])
 @pytest.mark.parametrize("asked", ["models/door.toml", "properties/door.toml"])
 def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
-    """A model anywhere in the repository is known by its path, even behind a link.
-
-    Running only part of the tests therefore raises no false alarm.
-    """
+    """A model anywhere in the repository is known, even behind a link and even if only other tests are run."""
     file = repository / ("models/other.toml" if where == "name" else where)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(DOOR.replace('name    = "door"', 'name    = "gate"'), encoding="utf-8")

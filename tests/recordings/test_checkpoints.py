@@ -1,4 +1,4 @@
-"""Checkpoints are read and judged as single files or in a directory."""
+"""Checkpoints are judged, whether they are given as files or in a folder."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_record_that_containerd_does_not_write_is_found(
     ],
 )
 def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
-    """Other folders are not searched, as they may be large."""
+    """Checkpoints are searched for only where containerd keeps them, as other folders may be large."""
     path = record(tmp_path, name)
     record(tmp_path, "other/place/c2/status")
 
@@ -95,7 +95,7 @@ def unicode(text: str) -> bool:
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """Random files that Go can read are read equally, except that Go replaces invalid Unicode."""
+    """Random files that Go can read give the same values here, except that Go replaces invalid Unicode."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"

@@ -1,4 +1,4 @@
-"""Plugin events are judged together with the calls of the same run, in cut and edited real recordings."""
+"""Plugin events are judged together with the calls of the same run, in real, cut and edited recordings."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def clauses(found: list[Found]) -> Counter[str]:
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("calls", ["calls.jsonl.gz", "log.gz"])
 def test_what_containerd_forgets_is_found(run: str, calls: str, tmp_path: Path) -> None:
-    """The calls of a client or of the daemon reveal state that containerd forgets, which its profile tolerates."""
+    """The calls in a client's recording or in a log reveal what containerd forgets, which its profile tolerates."""
     events, called = content(f"{run}.nri.jsonl.gz"), content(f"{run}.{calls}")
 
     assert clauses(violations(together(events, called, tmp_path))) == RUNS[run]
@@ -116,7 +116,7 @@ REMOVALS = [
 
 @pytest.mark.parametrize("number", REMOVALS[:-1])
 def test_a_removal_that_is_not_told_is_found(number: int, tmp_path: Path) -> None:
-    """A missing event of a removal is a violation that no profile tolerates, except after a restart."""
+    """A missing removal event is a violation, which a profile tolerates only after a restart."""
     events = b"".join(EVENTS[:number] + EVENTS[number + 1 :])
 
     for profiled in (None, "containerd-2.1"):
@@ -174,7 +174,7 @@ def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -> None:
-    """A part of a recording has no violation that the whole does not have."""
+    """A part of a recording has only violations that the whole recording also has."""
     events = content(f"{run}.nri.jsonl.gz").splitlines(keepends=True)
     calls = content(f"{run}.calls.jsonl.gz").splitlines(keepends=True)
     whole = _accused(together(b"".join(events), b"".join(calls), tmp_path))
@@ -217,7 +217,7 @@ POD, OTHER = "a" * 64, "b" * 64
     ],
 )
 def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: int, tmp_path: Path) -> None:
-    """A plugin must be notified of the removal of a listed pod if it is connected throughout."""
+    """A plugin must be notified when a listed pod is removed, if the plugin was connected all the time."""
     removed = STOPPED.replace("Stop", "Remove") % (POD, asked, 20)
 
     found = together((CONNECTS % json.dumps(pods)).encode(), removed.encode(), tmp_path)
@@ -226,7 +226,7 @@ def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: i
 
 
 def test_an_id_may_be_shortened(tmp_path: Path) -> None:
-    """A short id causes no violation, as it may belong to another pod, which only the plugin knows."""
+    """An abbreviated id causes no violation, as it may belong to another pod that only the plugin knows."""
     events = (CONNECTS % json.dumps([POD, OTHER])).encode()
     removed = STOPPED.replace("Stop", "Remove")
 
@@ -275,10 +275,9 @@ FIRST = {json.loads(EVENTS[number])["event"]: number for number in reversed(RELA
 
 @pytest.mark.parametrize("number", RELAYED[:-1])
 def test_what_is_not_relayed_or_too_late_is_found(number: int, tmp_path: Path) -> None:
-    """An event of any kind is a violation if it is missing or too late.
+    """Every missing or late event is a violation, except for a missing stop of a container that is removed.
 
-    The exception is a missing stop of a removed container. A profile tolerates it, because another plugin may have
-    refused the stop.
+    The profile tolerates this, because another plugin may have refused the stop.
     """
     for events in (b"".join(EVENTS[:number] + EVENTS[number + 1 :]), _moved(number, 400_000_000)):
         found = together(events, CALLS, tmp_path, profile="containerd-2.1")
@@ -303,7 +302,7 @@ def test_a_success_needs_its_outcome(event: str, clause: str, tmp_path: Path) ->
 
 
 def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
-    """An event of an earlier update does not count for a later one."""
+    """The events of an earlier update do not count for a later update."""
     event = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
     update = '{"op": "UpdateContainerResources", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
     listed = (
@@ -325,7 +324,7 @@ def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("event", ["UpdateContainer", "PostUpdateContainer", "StopContainer"])
 def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> None:
-    """An event without a call is a violation if the container was created and no call is in progress."""
+    """After the creation of a container, an event is a violation unless a matching call is in progress."""
     number = FIRST["POST_CREATE_CONTAINER"]
     calls = [json.loads(line) for line in CALLS.splitlines()]
     created = next(each for each in calls if each["op"] == "CreateContainer" and each["code"] == "OK")
@@ -357,7 +356,7 @@ RAN = STOPPED.replace("Stop", "Run") % (POD, 1, 5)
 
 @pytest.mark.parametrize(("before", "accused"), [(RAN, 1), ("", 0), (RAN + STOPPED % (POD, 6, 8), 0)])
 def test_a_listed_pod_that_runs_is_stopped_with_a_word(before: str, accused: int, tmp_path: Path) -> None:
-    """The stop of a listed pod must be relayed if the calls show that it was run and not stopped since."""
+    """The stop of a listed pod must be relayed if the calls show that the pod was running."""
     events = (CONNECTS % json.dumps([POD])) + '{"ts": 30, "event": "StateChange"}\n'
     found = violations(together(events.encode(), (before + STOPPED % (POD, 12, 20)).encode(), tmp_path))
 
@@ -387,9 +386,9 @@ LIFE = [
 def test_pods_and_containers_are_judged_together(
     order: tuple[int, ...], finds: set[str], known: set[str], profiled: str | None, tmp_path: Path
 ) -> None:
-    """Pods and containers are judged together, here from events only.
+    """Pods and containers are judged together, even if a recording has only events.
 
-    The system's conditions count as clauses, and its profiles include the deviations of the versions.
+    The conditions of the system count as clauses, and its profiles include the deviations of the versions.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
@@ -414,7 +413,7 @@ def test_pods_and_containers_are_judged_together(
 def test_what_is_relayed_after_the_removal_is_known(
     late: tuple[str, str], clause: str, known: str, profiled: str | None, tmp_path: Path
 ) -> None:
-    """An event that is relayed after an overlapping removal is a known deviation.
+    """An event that is relayed after a removal is a known deviation.
 
     It does not break the clause that a creation comes first.
     """
@@ -485,9 +484,9 @@ def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None
 
 
 def test_of_two_removals_one_relays(tmp_path: Path) -> None:
-    """Only one of two overlapping removals of a pod has to be relayed.
+    """If two removals of a pod overlap, only one of them has to be relayed.
 
-    The pod disappears before the relay, so the other removal may return first.
+    The pod disappears before the relay, so the other removal may return earlier.
     """
     names = ["StopPodSandbox", "RemovePodSandbox", "StateChange"]
     events = [
@@ -504,9 +503,9 @@ def test_of_two_removals_one_relays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("meanwhile", [True, False])
 def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bool) -> None:
-    """An event may belong to a call that an assumed restart has ended.
+    """An event may belong to a call that ended with an assumed restart.
 
-    The restart is dated at the end of the interval in which it may have happened, long after such calls.
+    The restart has the latest possible time, which may be long after the end of the call.
     """
     listed = (
         '{"ts": 1, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
@@ -572,9 +571,9 @@ def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pods", "accused"), [([POD], 0), ([], 1)])
 def test_a_removal_may_fail_after_it_was_relayed(pods: list[str], accused: int, tmp_path: Path) -> None:
-    """A removal may fail after its relay if the daemon is killed before it removes the container.
+    """A removal fails after its relay if the daemon is killed before it removes the container.
 
-    After the restart, the daemon lists the container to plugins only if the pod still exists.
+    The restarted daemon may then list the container to plugins, but only if the pod still exists.
     """
     names = ["CreateContainer", "PostCreateContainer", "StopContainer", "RemoveContainer", "StopPodSandbox"]
     names += [] if pods else ["RemovePodSandbox"]

@@ -1,4 +1,4 @@
-"""Events of GetContainerEvents are checked against the recorded calls, which finds exactly the wrong events."""
+"""The events of GetContainerEvents are checked against the recorded calls, and exactly the wrong ones are found."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def over(at: float, stream: int = 1) -> dict[str, Any]:
 
 
 def life() -> Lines:
-    """Return calls on a pod and two containers, one of which is removed with the pod, and their events."""
+    """Return the calls and events of a pod with two containers, one of which is removed with the pod."""
     return [
         event("CREATED", POD, 0),
         event("STARTED", POD, 0.01),
@@ -105,7 +105,7 @@ def doubled(type_: str, name: str) -> Callable[[Lines], object]:
 
 
 def swapped(first: tuple[str, str], second: tuple[str, str]) -> Callable[[Lines], object]:
-    """Swap the order of two events, but not their times."""
+    """Exchange the lines of two events without changing their times."""
 
     def edit(lines: Lines) -> None:
         one, other = _at(lines, *first), _at(lines, *second)
@@ -243,7 +243,7 @@ def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_given_up_is_shown_where_it_began(tmp_path: Path) -> None:
-    """The call is held back because of a possible restart, but is shown before its events."""
+    """An abandoned call is shown before its events, although it is held back because of a possible restart."""
     lines = life()
     changed("CreateContainer", ONE, code="DEADLINE_EXCEEDED")(lines)
     file = tmp_path / "calls.jsonl"

@@ -30,7 +30,7 @@ __all__ = ["every_violation"]
 
 
 CROWDED = re.compile(r"-(?:contexts|random)\.")
-"""Recordings of which even a part takes seconds to judge, because of concurrent calls."""
+"""Recordings with concurrent calls, of which even a part takes seconds to judge."""
 
 
 @cache
@@ -50,7 +50,7 @@ def accused(name: str, folder: Path) -> dict[tuple[object, ...], int]:
 def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Found]:
     """Judge the bytes from *first* to *last*, and return the false violations.
 
-    A violation is false if the whole recording lacks it, or has it only at a weaker level.
+    A violation is false if it is missing from the whole recording, or has a weaker level there.
     """
     above = bisect.bisect_right(starts(name), first) - 1
     whole = accused(name, folder)
@@ -69,10 +69,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
 def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """A cut recording has no new violation, whether it is cut between lines or within one.
+    """A recording that is cut anywhere, even within a line, has no new violation.
 
-    Cutting off the end of a client's recording makes the calls in progress there vanish without a trace. So for these
-    recordings, unlike for logs, this is tested but not guaranteed.
+    This is not guaranteed for the recordings of clients, where a cut at the end removes the calls in progress
+    without a trace.
     """
     chosen = random.Random(name)
     size = len(content(name))
@@ -95,9 +95,9 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The doubts at the start of a log end after the longest time that a call may take.
+    """No false violation is found even after the doubts about the start of a log have ended.
 
-    That time is four seconds here, because no call of these clients took longer.
+    They end after four seconds here, because no call of these clients took longer.
     """
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
@@ -162,7 +162,7 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
-    """The files are artificial, or were found after a power failure."""
+    """Every command handles odd files, which are artificial or were found after a power failure."""
     assert answered(ODD[case], folder)
 
 

@@ -46,7 +46,7 @@ def test_what_is_found_is_listed(events: str, calls: str) -> None:
 
 @pytest.mark.parametrize(("events", "calls"), PAIRS)
 def test_what_is_known_of_a_version_is_tolerated(events: str, calls: str) -> None:
-    """The profile tolerates everything except a second event of a stop, for a container that had run."""
+    """The profile tolerates every violation of a MUST except a second stop event for a container that had run."""
     found = judge(str(FOLDER / events), calls=str(FOLDER / calls), profile=profile(events)).judgements
     findings = [each for of in found if isinstance(of.verdict, Illegal) for each in of.verdict.findings]
     broken = [(each.clause.name, each.line) for of in findings for each in of.first if each.clause.level == "MUST"]

@@ -125,7 +125,7 @@ def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str
 
 
 def test_nesting_is_bounded() -> None:
-    """The limit is a number of levels, independent of the interpreter's stack."""
+    """Forms may be nested to a fixed depth, which does not depend on the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
         with pytest.raises(NotationError, match="the form is nested more than 32 levels deep"):

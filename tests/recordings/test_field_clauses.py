@@ -77,9 +77,9 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
     ],
 )
 def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path) -> None:
-    """Fields have the model's names, and times are nanoseconds or RFC 3339.
+    """Fields in a trace have the names in the model, with times as nanoseconds or in RFC 3339.
 
-    Other fields are ignored.
+    Unknown fields are ignored.
     """
     line = f'{{"entity": "c1", "event": "status", "reply": "ok", "shows": "CONTAINER_EXITED", "fields": {fields}}}'
 
@@ -89,7 +89,7 @@ def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path
 
 
 def test_a_status_that_shows_a_wrong_state_is_one_finding() -> None:
-    """The fields of a status with a wrong state are judged for the actual state."""
+    """If a status shows a wrong state, its fields are not a second finding."""
     monitor = Monitor(load("cri-container"), fresh=True)
     fields: dict[str, int | str] = {"created": 5, "started": 7, "finished": 0}
     for event in ("create", "start"):
@@ -121,7 +121,7 @@ ENDED = RUNS | {"finished": 9, "exit-code": 3}
     ],
 )
 def test_what_was_shown_stays(lines: list[tuple[str, dict[str, int | str]]], clauses: list[str]) -> None:
-    """A field keeps its value until the entity is gone or the runtime restarts."""
+    """The value of a field must not change until the entity is gone or the runtime restarts."""
     monitor = Monitor(load("cri-container"))
     found: list[Violation] = []
     for what, fields in lines:

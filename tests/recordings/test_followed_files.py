@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Piece
 
 LOOKS = 4
-"""The number of times that a follower may look for new lines before it must have read everything."""
+"""The number of attempts within which a follower must have read every new line."""
 
 
 class Reader:
@@ -77,7 +77,7 @@ def test_lines_as_they_are_written(path: Path) -> None:
 
 
 def test_rotation_by_renaming(path: Path) -> None:
-    """Lines that are still written to the renamed file come before those of the new file."""
+    """Lines that are still being written to the renamed file are read before those in the new file."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -114,7 +114,7 @@ def test_rotation_by_copying(path: Path) -> None:
 
 @pytest.mark.parametrize("after", [b"new\n", b"this is longer than what was there before\n", b"xyz\n"])
 def test_truncation(path: Path, after: bytes) -> None:
-    """A file that is truncated without a copy has a gap, even if it has grown since."""
+    """A truncated file without a copy has a gap, even if the file has grown again."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]

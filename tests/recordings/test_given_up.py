@@ -1,4 +1,4 @@
-"""Plugins may be notified of an abandoned call even after its end in the log."""
+"""Plugins may be notified of an abandoned call even after the call has ended in the log."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def broken(folder: Path, events: list[str], calls: list[str] | str) -> list[tupl
 def test_a_creation_that_was_given_up_explains_one_id(
     first: str, more: list[str], accused: int, tmp_path: Path
 ) -> None:
-    """The creation explains a single id, which may be any that no caller received."""
+    """An abandoned creation explains only one id, which can be any id that no caller received."""
     calls = [
         called("CreateContainer", THREE, 20, 50),
         called("CreateContainer", "", 30, 60, code="DEADLINE_EXCEEDED"),
@@ -109,7 +109,7 @@ def test_a_creation_that_was_given_up_explains_one_id(
 
 
 def test_what_an_id_took_in_time_no_other_takes(tmp_path: Path) -> None:
-    """A creation that explains an id relayed during it explains no later id."""
+    """If an abandoned creation explains an id that was relayed during the call, it explains no later id."""
     calls = [
         called("CreateContainer", "", 20, 60, code="DEADLINE_EXCEEDED"),
         called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
@@ -174,7 +174,7 @@ def test_a_relay_that_failed_excuses_one_call_of_its_kind(
 
 @pytest.mark.parametrize(("closes", "accused"), [(True, 0), (False, 1)])
 def test_a_plugin_that_was_closed_receives_late(closes: bool, accused: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """A plugin with a closed connection may still receive events that were sent before.
+    """A plugin whose connection was closed may still receive events that were sent earlier.
 
     Until it reconnects, successful calls need not be relayed to it.
     """
@@ -210,7 +210,7 @@ def test_each_reply_ends_the_call_on_its_line(dropped: bool, accused: int, tmp_p
 
 @pytest.mark.parametrize(("relays", "accused"), [(2, 0), (3, 1)])
 def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_path: Path) -> None:
-    """Each call may relay an event, although the log does not show which call a reply belongs to."""
+    """Two overlapping calls may each relay an event, even if the log does not show whose reply is whose."""
     why = "rpc error: code = Canceled desc = NRI container update failed: context canceled"
     about = f'UpdateContainerResources for "{CONTAINER}"'
     texts = [(20, " with Linux: nil", ""), (21, " with Linux: nil", ""), (40, " failed", why), (41, " failed", why)]

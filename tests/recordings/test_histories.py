@@ -1,4 +1,4 @@
-"""Histories of concurrent operations in every supported format, and errors for other formats."""
+"""Histories of concurrent operations are read in every supported format, and other formats are refused."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_what_an_end_says(text: str, reply: str, shows: str) -> None:
 
 
 def test_a_value_that_was_asked_with_is_no_reply() -> None:
-    """Jepsen repeats the argument at the end of a call, so an equal value is no reply."""
+    """A value at the end of a call is not a reply if it equals the argument, which Jepsen repeats there."""
     text = "{:type :invoke, :f :start, :process 0, :value 7}\n{:type :ok, :f :start, :process 0, :value 7}"
 
     ((seen, *_),) = read("x", text.encode()).operations
@@ -161,7 +161,7 @@ def test_what_never_returned(text: str) -> None:
 
 
 def test_the_nemesis_is_no_client() -> None:
-    """The operations of Jepsen's nemesis are :info at both ends, with values of any kind.
+    """The operations of Jepsen's nemesis begin and end with :info, and have values of any kind.
 
     They count only if the machine has an event of that name.
     """
@@ -271,7 +271,7 @@ def test_a_byte_that_is_no_text() -> None:
 
 
 def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even a small compressed file may exceed the limit."""
+    """A history may be too large even if its compressed file is small."""
     path = tmp_path / "large.edn.gz"
     path.write_bytes(gzip.compress(CALL.encode() * 100_000))
     monkeypatch.setattr(histories, "LARGEST", 1 << 20)

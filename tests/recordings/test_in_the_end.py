@@ -1,4 +1,4 @@
-"""Claims with "eventually" are judged: a container stops running after its stop or that of its pod."""
+"""Claims with "eventually" are judged: after a container or its pod is stopped, the container stops running."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def looks(container: str, state: str, at: int) -> list[bytes]:
 @pytest.mark.parametrize("assume", ["maybe", "none"])
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tmp_path: Path) -> None:
-    """A container may be shown as running for a minute after its stop, with or without a restart."""
+    """A stopped container may be shown as running for up to a minute, whether a restart is assumed or not."""
     lines = content(name).splitlines()
     calls = [json.loads(line) for line in lines]
     of = next(call["id"] for call in calls if call.get("id", "").startswith(STOPPED[name]))
@@ -61,9 +61,9 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 
 @pytest.mark.parametrize(("call", "on"), [("StopContainer", "c" * 64), ("StopPodSandbox", "d" * 64)])
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
-    """The stop of a pod ends its containers like their own stop.
+    """Stopping a pod ends its containers as stopping them directly does.
 
-    A container that was stopped before it was ever started may run forever.
+    A container that is stopped before its first start may run forever.
     """
     container, pod = "c" * 64, "d" * 64
     run = {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"}
@@ -83,7 +83,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A refused start of a running container proves as much as a status that shows it running."""
+    """A start that is refused because the container is running counts like a status that shows it running."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (
@@ -110,9 +110,9 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
-    """Every refused start in a stopped pod would be a finding if it had succeeded.
+    """A start that succeeds in a stopped pod is a finding.
 
-    The test edits each of these starts in the recordings of clients.
+    The test edits every start in the recordings of clients that was refused because its pod was stopped.
     """
     planted = 0
     for name in CALLS:
@@ -170,7 +170,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
     *,
     found: bool,
 ) -> None:
-    """The start may have checked the pod before the stop took effect."""
+    """A start may succeed during the stop of its pod if it checked the pod before the stop took effect."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -198,7 +198,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
     asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
 ) -> None:
-    """The start is a finding unless a restart may have changed the pod since it was shown."""
+    """A start in a pod that was shown as not ready is a finding, unless a restart may have changed the pod."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -218,7 +218,7 @@ def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
 def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(
     release: str, tmp_path: Path, *, stopped: bool
 ) -> None:
-    """Such a creation may even be relayed to a plugin after the stop.
+    """A creation that overlaps the stop of its pod may succeed, and may even be relayed after the stop.
 
     A creation that begins in a stopped pod is refused, except in 2.1.
     """

@@ -182,7 +182,7 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
     ],
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect planted in the columns changes the result, so the comparison can fail."""
+    """A defect planted in the columns changes the result, which shows that the comparison can fail."""
     monkeypatch.setattr(decoded_columns, name, wrong)
 
     with pytest.raises((AssertionError, TypeError, ValueError)):
@@ -190,7 +190,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many kinds of observations, the earliest are forgotten without changing the result."""
+    """If there are too many kinds of observations, the earliest are forgotten, with the same result."""
     monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
@@ -203,7 +203,7 @@ def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("lines", [["{}", "{} {}", "", "{}"], ["{}", '{"entity":', '"c1"} {}'], ["{}{}", ""]])
 def test_each_line_is_one_object(lines: list[str]) -> None:
-    """A line with two objects is an error even if the numbers of objects and lines are equal."""
+    """A line with two objects is an error, even if there are as many objects as lines in total."""
     found = read(["\n".join(lines).encode()], lenient=False)
 
     assert [each.line for each in found.problems] == [
@@ -226,7 +226,7 @@ def test_intervals_are_put_in_order() -> None:
 def test_time_limits_are_judged_by_compiled_code(
     time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, table: bool
 ) -> None:
-    """Compiled code also judges machines with time limits, except for a few observations."""
+    """Compiled code judges almost all observations even if a machine has time limits."""
     trace, large = tmp_path / "trace.jsonl", tmp_path / ("trace.parquet" if table else "trace.jsonl")
     lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
     for number in range(3_000):
@@ -293,7 +293,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
 
 
 def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit starts at a line of this trace, even if the line that breaks it names another file."""
+    """A time limit starts at a line of the trace, even if the line that breaks it names another file."""
     trace = tmp_path / "trace.jsonl"
     at = 1_795_172_600 * 10**9
     lines: list[dict[str, object]] = [
@@ -347,10 +347,7 @@ def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: py
 
 
 def test_sizes_of_files(tmp_path: Path) -> None:
-    """A compressed file has more lines than its size suggests.
-
-    The size of a pipe is unknown.
-    """
+    """A compressed file is estimated to be larger than its size on disk. An unknown size counts as zero."""
     plain, compressed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
     plain.write_bytes(bytes(100))
     compressed.write_bytes(bytes(100))

@@ -138,7 +138,7 @@ def test_damaged_lines_say_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(amount(5, night=300)))
 def test_lines_with_exchanged_ids_say_the_same(seed: int) -> None:
-    """The result is the same even for a container call that names a pod."""
+    """Reading in bulk makes no difference even if ids are exchanged, so that a container call names a pod."""
     chosen = random.Random(seed)
     lines = lines_of(chosen.choice([*PLAIN, *MORE]))[: chosen.choice((200, 400, 2_000))]
     ids = sorted({each for line in lines for each in ID.findall(line)})
@@ -168,9 +168,9 @@ def test_where_few_that_were_removed_are_remembered_the_same_is_said() -> None:
 
 
 def forgotten_lines() -> list[bytes]:
-    """Return interleaved recordings and calls on removed pods.
+    """Return interleaved recordings, followed by calls on removed pods.
 
-    Some of the calls end after their pod is forgotten.
+    Some of these calls end after their pod is forgotten.
     """
     parts = [lines_of(path) for path in PLAIN]
     lines = [line for each in zip(*parts, strict=False) for line in each]

@@ -111,7 +111,7 @@ def with_files(report: object, recording: str, name: str) -> object:
 
 
 def test_a_violation_is_not_lost(tmp_path: Path) -> None:
-    """A table and a different recording have different reports, so the comparison can fail."""
+    """A table and a different recording have different reports, which shows that the comparison can fail."""
     one, other = (str(RECORDINGS / name) for name in SOME[:2])
 
     assert found("", str(converted(one, tmp_path))) != found("", other)
@@ -129,7 +129,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """Other tools drop the metadata of a table, but their rows are still recognized as those of a log."""
+    """Rows of a log are still recognized after another tool has dropped the metadata of their table."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -144,10 +144,7 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
-    """Compiled code cannot judge a table in which the start of a call decides whether an id may be new.
-
-    It judges all other tables.
-    """
+    """Compiled code judges every table, unless the start of a call decides whether an id may be new."""
     rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
 
@@ -162,7 +159,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only distinct rows are examined in bulk, but every row has the same kind as on its own."""
+    """Every row has the same kind alone and in bulk, where only distinct rows are examined."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -202,7 +199,7 @@ def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parquet by default stops sharing equal ids after a megabyte of them."""
+    """Equal ids in a row group are written once. Parquet would by default stop sharing ids after a megabyte."""
     lines, ids = tmp_path / "trace.jsonl", 17_000
     rows = [json.dumps({"entity": f"{each:064x}", "event": "stop", "reply": "ok"}) for each in range(ids)]
     lines.write_text("\n".join(rows * 2))
@@ -217,7 +214,7 @@ def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    """Rows without line numbers are counted, and unknown columns are ignored."""
+    """If a table has no line numbers, its rows are counted. Unknown columns are ignored."""
     name = table(tmp_path, [{**START, "node": "n1"}, {**REMOVE, "node": "n1"}])
 
     batches = list(open_recording(name).batches)
@@ -325,9 +322,9 @@ def test_a_damaged_table(tmp_path: Path) -> None:
 
 
 def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
-    """No thread is left if reading stops early or a row group is damaged.
+    """No thread is left if reading stops early or if a row group is damaged.
 
-    The groups before it are still read.
+    The groups before the damaged one are still read.
     """
     name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
     in_groups(name)
@@ -376,7 +373,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
-    """A batch does not change when later ones are read, and its lines belong to the original file."""
+    """A batch does not change while later batches are read, and its lines name the original file."""
     name = str(RECORDINGS / "containerd-1.6.20.log")
     batches = list(open_recording(str(converted(name, tmp_path))).batches)
 
@@ -408,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A table is not enough for options that need the original calls or were not used for the conversion."""
+    """A table is refused with options that need the original calls, or that the conversion did not use."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -453,7 +450,7 @@ def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", ["1.6.20", "2.1.9"])
 def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_path: Path) -> None:
-    """A log with an update is judged under the profile of its first version, and so is its table."""
+    """A log in which the runtime is updated is judged, like its table, under the profile of the first version."""
     log, table = tmp_path / "both.log", str(tmp_path / "both.parquet")
     parts = (
         gzip.decompress((RECORDINGS / f"{each}-restart-graceful.log.gz").read_bytes()) for each in (older, "1.7.24")
@@ -506,7 +503,7 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """The file part-10 comes after part-9.
+    """Parts are read in the order of their numbers: part-10 comes after part-9.
 
     Hidden files are ignored, and parts that separate dependent rows are refused.
     """

@@ -40,7 +40,7 @@ NOT_IDEMPOTENT = {
     "containerd-1.6.20.log": (27, 1),
     "cri-calls-1.6.20.jsonl": (27, 1),
 }
-"""The number of stops in each recording of 1.6 that are answered with NOT_FOUND after a removal."""
+"""The numbers of stops of removed containers and pods that 1.6 answers with NOT_FOUND, by recording."""
 
 STARTED_AFTER_STOP = {
     "1.7.24-forgotten.nri.jsonl.gz": 1,
@@ -49,13 +49,13 @@ STARTED_AFTER_STOP = {
     "2.1.9-nri.nri.jsonl.gz": 3,
     "nri-events-2.1.9.jsonl": 1,
 }
-"""The number of containers in each recording of a plugin that were started after their stop."""
+"""The number of containers that were started after a stop, in each recording of a plugin."""
 
 
 CROWDED = re.compile(r"^1\..*-contexts\.")
-"""The recordings that take longest.
+"""The recordings that take longest to judge.
 
-Tests with them are slow, except for the newest version.
+Their tests are marked as slow, except for the newest version.
 """
 
 
@@ -75,9 +75,9 @@ EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.
 
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS, installed=EACH_FORM))
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
-    """Only 1.6 breaks a MUST, because it refuses to stop removed entities.
+    """The recordings of 1.6 break a MUST, because 1.6 refuses to stop removed entities.
 
-    Plugins are notified of starts after a stop.
+    Some recordings of plugins have starts after a stop. There are no other violations.
     """
     found = judged(content(name), tmp_path)
 
@@ -139,8 +139,8 @@ WAS = "Unknown desc = failed to set starting state for container: container is i
 class Edit(NamedTuple):
     """An edit of a recording, with its expected finding.
 
-    It replaces the ``drop`` lines after line ``after`` with ``lines``. Ids are abbreviated. A JSON line keeps the
-    keys of the line that it replaces unless it has them itself.
+    The edit replaces ``drop`` lines after line ``after`` with ``lines``. Ids are abbreviated. A JSON line takes the
+    keys that it lacks from the line that it replaces.
     """
 
     name: str
@@ -176,7 +176,7 @@ def reply(line: int, event: str, said: str, clause: str, level: str, edit: str, 
 
 
 def met(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """Return the finding that a call cannot have acted in the shown state."""
+    """Return the finding that the shown state cannot be the state in which a call acted."""
     return Found(line, of, "state", event, said, clause, level, edit)
 
 
@@ -489,10 +489,7 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """The stop was answered with NOT_FOUND because the record was deleted meanwhile.
-
-    The report names the deviation of the profile that tolerates this.
-    """
+    """A stop that is answered with NOT_FOUND because the record was deleted meanwhile is a known deviation."""
     edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
 
     found = judged(planted(edit), tmp_path, profile=profile(LOG))
@@ -505,7 +502,7 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """The NRI layer may relay events in any order of its calls, so every recording of a plugin holds for it."""
+    """Every recording of a plugin holds for the NRI layer, which may be called in any order."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
@@ -544,9 +541,9 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     "number", [line for line, text in enumerate(content(PLUGIN).splitlines()) if b'"CreateContainer"' in text]
 )
 def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_path: Path) -> None:
-    """A container whose creation was not relayed is found.
+    """A container whose creation was not relayed is found, unless the run of its pod was not relayed either.
 
-    It is not found if the run of its pod was not relayed either, as the plugin may have connected later.
+    In that case, the plugin may have connected later.
     """
     lines = content(PLUGIN).splitlines()
     pod = json.loads(lines[number])["pod"]
@@ -569,7 +566,7 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
 )
 @pytest.mark.parametrize("pause", [0, 60_000_000])
 def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
-    """A restart of the runtime excuses the change, as it may have recreated an unreadable record."""
+    """A time that changes is found, unless a restart may have recreated an unreadable record."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
     shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
     shown |= {"finished_at": 30, "exit_code": 0}
@@ -583,6 +580,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The recording also holds as a fresh one, because the plugin connects before all events."""
+    """The recording also holds as a fresh recording, because the plugin connected before the first event."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

@@ -1,4 +1,4 @@
-"""A restart of the runtime is assumed only if there is time for it, and the verdict reports the assumption."""
+"""A restart of the runtime is assumed only where there is time for it, and the verdict reports the assumption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 BEGINNING = 1_795_230_856_000_000_000
 RESTARTED = ("corrupt", "forgotten", "orphan", "restart")
-"""Name parts of the recordings in which the runtime was restarted or killed."""
+"""Words in the names of recordings in which the runtime was restarted or killed."""
 
 
 class Call(NamedTuple):
@@ -77,7 +77,7 @@ def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_that_was_not_sent_does_nothing(unsent: str, tmp_path: Path) -> None:
-    """A call that was cut off may still act later, unlike one that was never sent."""
+    """A call that was never sent does not act, unlike a call that was cut off."""
     lost = Call(6, 7, "StartContainer", "UNAVAILABLE", detail="Stream removed")
     runs = Call(8, 9, "ContainerStatus", shows="RUNNING")
 
@@ -94,7 +94,7 @@ def test_no_room_where_calls_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) -> None:
-    """A restart would have cut off the call."""
+    """No restart is assumed during a call that is answered, because the restart would have cut off the call."""
     other = Call(5, 204, "StopContainer", id="d" * 64)
     after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
 
@@ -103,7 +103,7 @@ def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) ->
 
 
 def test_a_call_that_finds_no_runtime_shows_a_restart(tmp_path: Path) -> None:
-    """Even a short pause is enough."""
+    """A call that finds no runtime shows a restart, however short the pause is."""
     down, after = Call(6, 7, "Version", "UNAVAILABLE", id=""), Call(8, 9, "ContainerStatus", shows="UNKNOWN")
 
     assert [(5, 8)] == assumed(*CREATED, down, after, folder=tmp_path, restarts="seen")
@@ -129,7 +129,7 @@ def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
-    """Recordings without a restart hold without assuming one, while some others do not."""
+    """Recordings without a restart hold even if no restart is assumed."""
     verdicts = {
         how: not violations(judged(content(name), tmp_path, profile=profile(name), restarts=how))
         for how in ("none", "seen", "maybe")
@@ -150,7 +150,7 @@ def test_stretches_are_found_among_overlapping_calls() -> None:
 
 
 def test_an_assumption_about_one_entity_is_reported(tmp_path: Path) -> None:
-    """The report has the line of the restart, unless the assumption was unnecessary."""
+    """A restart that is assumed for one entity is reported with its line, unless it was unnecessary."""
     header = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
     )

@@ -75,7 +75,7 @@ def test_as_the_whole(name: str, tmp_path: Path) -> None:
 
 
 def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) -> None:
-    """The second file begins in the middle of lifecycles, so judging it alone has a different result."""
+    """Judging the files separately has a different result, because lifecycles continue from file to file."""
     files = _rotated(tmp_path, NAMES[0])
     (first, second, third) = (judge(each).judgements[0].covered.cells for each in files)
     together = _judged(files).judgements[0].covered.cells
@@ -84,7 +84,7 @@ def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) ->
 
 
 def test_a_number_that_is_not_there(tmp_path: Path) -> None:
-    """A gap is noted and makes the next states unknown, so that there are fewer violations."""
+    """A missing file is noted. The states after it are unknown, so there are fewer violations."""
     newest, middle, oldest = _rotated(tmp_path, NAMES[0])
     middle.unlink()
     found = _judged([newest, oldest])

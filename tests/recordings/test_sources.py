@@ -1,4 +1,4 @@
-"""Recordings can be read in every form, and their lines are interpreted correctly."""
+"""Recordings are read in every form, and their lines are interpreted correctly."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def beside_lines(found: Judged) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
-    """Journald or a collector may wrap the lines, and other text may be mixed with them."""
+    """The verdicts do not change if journald or a collector wraps the lines, or if other text is mixed with them."""
     recording = content(RECORDING)
     foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
     lines = [FORMS[form](line) for line in recording.decode().splitlines()]
@@ -120,7 +120,7 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
 
 
 def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
-    """The missing part of a truncated file may contain a violation."""
+    """The verdict on a truncated file is unknown, because the missing part may contain a violation."""
     recording = content("containerd-1.7.24.log")
 
     whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
@@ -189,7 +189,7 @@ def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
     ],
 )
 def test_a_line_tells_what_it_is_a_line_of(line: bytes, form: RecordingForm) -> None:
-    """The first recognised line decides on the form of the file."""
+    """The first recognised line determines the form of the file."""
     assert form is recognised("", [b"noise", line])
 
 
@@ -454,7 +454,7 @@ def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> 
 
 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
-    """Ten minutes after the start of a log, no earlier call is still in progress."""
+    """Calls from before the start of a log are assumed to have ended after ten minutes."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
     early = (*went("StopPodSandbox", P), *vanished)
     late = (*went("StopPodSandbox", P), "later", *vanished)
@@ -477,7 +477,7 @@ def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path)
 
 
 def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
-    """After a reply without a request, the effects of calls in progress are unknown, so they cause no violation."""
+    """A reply without a request makes the effects of calls in progress unknown, so nothing is violated."""
     stirred = (
         f'StartContainer for "{C}"',
         f'UpdateContainerResources for "{C}" returns successfully',
@@ -500,7 +500,7 @@ def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> No
     ],
 )
 def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
-    """Containerd writes the metadata of a container, including its id, in two notations."""
+    """Both notations in which containerd writes the metadata of a container are read."""
     messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
 
     assert [TWICE] == found(tmp_path, messages)
@@ -516,7 +516,7 @@ def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("call", ["RunPodSandbox", "RunPodsandbox"])
 def test_pods_are_named_in_two_ways(call: str, run: str, tmp_path: Path) -> None:
-    """The run of a pod is recognised in either notation, so the pod has no unknown containers."""
+    """The run of a pod is recognised in both notations. A pod that was run has no unknown containers."""
     messages = (
         BOOT,
         f'{call} for {run} returns sandbox id "{P}"',
@@ -541,9 +541,9 @@ EXITS = (
 
 @pytest.mark.parametrize("form", EXITS)
 def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
-    """The exit of a container that was never started is a violation.
+    """Every notation of an exit is recognised, since the exit of a container that never started is a violation.
 
-    The exit of a process that was run with exec is not an exit of its container.
+    If a process that was run with exec exits, its container does not.
     """
     before = (BOOT, ran(), *created())
 
@@ -652,7 +652,7 @@ def test_errors_tell_a_code_and_a_state(error: str) -> None:
     ("detail", "phase"), [(f"{LATE}: context canceled: unknown", "lost"), ("container is not running", "reply")]
 )
 def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
-    """The text of the error shows the deadline, even if its code is lost."""
+    """A call that a deadline cut off may still act, even if only the text of its error shows the deadline."""
     recording = CriCallReader()
     call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
 
@@ -664,7 +664,7 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
 )
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
-    """The state may have been reached at any time during the status call.
+    """The state in a status may have been reached at any time during the status call.
 
     A status call without an end counts as an instant.
     """
@@ -689,7 +689,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """The exits may be those of containers or of pods."""
+    """An exit of an unknown entity is only noted, because it may be a container or a pod."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))

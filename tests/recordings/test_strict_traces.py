@@ -51,7 +51,7 @@ def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end:
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
-    """The error has a remedy.
+    """A line that cannot be read is an error with a remedy.
 
     With --lenient, the line is only counted and the verdict is unknown.
     """
@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
-    """A line may have several errors, and the exit code is 2.
+    """All errors are reported, even several in one line, and the exit code is 2.
 
     With --lenient, the exit code is 1 if the trace has a violation.
     """
@@ -139,7 +139,7 @@ def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Pat
 
 
 def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
-    """Small numbers are valid times of a relative clock, but of no other."""
+    """Small numbers are valid times only if the clock is relative."""
     lines = [GOOD | {"at": 3}, GOOD | {"entity": "c2", "start": -7, "end": 0.5}]
 
     judged = judge(written(tmp_path / "t.jsonl", *lines, header=HEADER | {"clock": "relative"}))
@@ -151,7 +151,7 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """The line may still be being written, so the verdict is unknown.
+    """If the last line breaks off, it may still be being written, so the verdict is unknown.
 
     A complete line must be correct even without a line break.
     """
@@ -188,7 +188,7 @@ def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
-    """A call without a recorded reply is assumed to have acted, which is noted."""
+    """A call without a recorded reply is assumed to have acted, and is noted."""
     bare = {"entity": "c1", "event": "create"}
     trace = written(tmp_path / "t.jsonl", GOOD | {"entity": "c2"}, bare)
 

@@ -1,4 +1,4 @@
-"""The reference back-off has the right delays and order of events, and planted bugs are found."""
+"""The reference back-off delays and orders events correctly, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """A handler that fails *times* times for each of the events *bad*.
+    """A handler that fails for the events in *bad*, but only *times* times in total.
 
-    ``tried`` lists the handled events with their times. ``while_busy`` is called during each of them.
+    ``tried`` lists the handled events with their times. ``while_busy`` is called while an event is handled.
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
@@ -41,7 +41,7 @@ class Handler:
 
 
 async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """Advance the clock by *seconds*, and call the back-off once a second."""
+    """Advance the clock by *seconds*, with a tick of the back-off each second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
@@ -92,10 +92,7 @@ async def test_handled_events_are_not_retried() -> None:
 
 @pytest.mark.parametrize(("kind", "lost"), [(Backoff, []), (UpstreamBackoff, [("c", "new")])])
 async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
-    """The deferred event is retried after the failed event.
-
-    Containerd loses it.
-    """
+    """An event that is deferred during a retry is tried after the failed event. Containerd loses it."""
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     backoff.defer("c", "old")
@@ -111,10 +108,7 @@ async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: 
 
 @pytest.mark.parametrize(("kind", "order"), [(Backoff, ["old", "new"]), (UpstreamBackoff, ["new", "old"])])
 async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], order: list[str]) -> None:
-    """The deferred event waits behind the failed event.
-
-    In containerd, it comes first.
-    """
+    """An event that is deferred during the first try waits behind the failed event. In containerd, it comes first."""
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     handler.while_busy = lambda: backoff.defer("c", "new")
@@ -196,7 +190,7 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class Overtakes(Backoff[int]):
-    """A back-off that handles a new event at once, in place of the waiting events."""
+    """A back-off that drops the waiting events of a key and handles the new event at once."""
 
     async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
@@ -243,7 +237,7 @@ class GivesUp(Backoff[int]):
 
 
 class StopsAtTheFirst(Backoff[int]):
-    """A back-off that loses all events of a queue after the first."""
+    """A back-off that loses every event in a queue except the first."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)

@@ -1,4 +1,4 @@
-"""Checkpoints are read and written like containerd's files, even if these are damaged or unusual."""
+"""Checkpoints are read and written as by containerd, even if they are damaged or unusual."""
 
 from __future__ import annotations
 
@@ -160,14 +160,14 @@ def test_the_last_of_duplicate_keys_counts() -> None:
 
 
 def test_keys_match_without_case_letter_by_letter() -> None:
-    """Letters match without regard to case one by one: a long s matches s, but a sharp s does not match ss."""
+    """Keys match letter by letter, regardless of case: a long s matches s, but a sharp s does not match ss."""
     status = decode('{"Version":"v1","Meßage":"no","Rea\u017fon":"yes"}'.encode())
 
     assert ("", "yes") == (status.message, status.reason)
 
 
 def test_bytes_that_are_not_utf_8_are_written_as_by_go() -> None:
-    """Messages may be the output of any program, which need not be UTF-8."""
+    """Messages may contain the output of any program, which need not be UTF-8."""
     status = Status(message=b"\xff<\x08\\b".decode(errors="surrogateescape"))
 
     assert rb'"Message":"\ufffd\u003c\u0008\\b"' in encode(status)

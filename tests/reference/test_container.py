@@ -102,7 +102,7 @@ def test_the_first_exit_counts(container: Container) -> None:
 
 
 def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, world: SimulatedWorld) -> None:
-    """The record does not change, and the exit has to be reported again."""
+    """If an exit cannot be written, the record does not change, and the exit has to be reported again."""
     running(container)
     world.root.rename(world.root.with_name("away"))
     with pytest.raises(FileNotFoundError):
@@ -137,7 +137,7 @@ def test_flags_are_in_memory_only(container: Container) -> None:
 
 
 def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) -> None:
-    """A running container without a process waits for its exit, and an unknown one has exited with 255."""
+    """Without a process, a running container waits for its exit, and an unknown container exits with 255."""
     running(container)
     world.process = None
     container.call("stop")
@@ -203,7 +203,7 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
 
 
 def test_nothing_is_promised_of_what_is_absent() -> None:
-    """Under this profile, a removal never leaves a skipped container that a restart could bring back."""
+    """Under this profile, no skipped container is left by a removal, so a restart cannot bring one back."""
     test = "create=created; restart=skipped; remove=left; restart=created"
     tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
 
@@ -251,10 +251,7 @@ RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
 def test_recovery_from_checkpoint_and_process(
     world: SimulatedWorld, status: Status | None, task: FOUND, state: str, changed: Mapping[str, object]
 ) -> None:
-    """Recovery depends on the checkpoint and the process.
-
-    An unreadable checkpoint is not changed.
-    """
+    """The recovered state depends on the checkpoint and the process. An unreadable checkpoint is not changed."""
     world.root.mkdir()
     file = world.root / "status"
     file.write_bytes(encode(status) if status else b"damaged")
@@ -294,9 +291,9 @@ def test_without_containerds_record_the_file_is_removed(container: Container, wo
 
 
 def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
-    """A container with a record that containerd cannot read is not found, but cannot be created either.
+    """A container whose record containerd cannot read is not found, but cannot be created again either.
 
-    The next restart may find it, unless it has been removed.
+    The next restart may find the container, unless it has been removed.
     """
     container.call("create")
     world.faults.add("look")
@@ -434,7 +431,7 @@ def test_a_crash_after_the_process_started_finds_it_running() -> None:
 
 
 def test_effects_are_audited_by_one_hook() -> None:
-    """All SUTs share one audit hook, because hooks cannot be removed and slow everything down."""
+    """All SUTs share one audit hook, because hooks slow everything down and cannot be removed."""
 
     def die() -> None:
         sut = ContainerSUT()

@@ -1,4 +1,4 @@
-"""The conformance test finds each bug planted in the reference container with the shortest test."""
+"""The conformance test finds every bug planted in the reference container with a shortest test."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -59,14 +59,14 @@ class StartsExited(Container):
 
 
 class ExecInCreated(Container):
-    """A container that runs commands even if it is not running."""
+    """A container that runs commands even before it has been started."""
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         return False if event == "exec" and self.state == "created" else super().begin(event, resources)
 
 
 class ExitRecreates(Container):
-    """A container that is recreated by an exit reported after its removal."""
+    """A container that is created again if its exit is reported after its removal."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
@@ -96,7 +96,7 @@ class LosesThePid(Container):
 
 
 class UpdatesFirst(Container):
-    """A container that writes new limits before they are applied."""
+    """A container that writes new limits before it applies them."""
 
     def _update(self, names: set[str]) -> str:
         self.write(resources=self.resources)
@@ -128,7 +128,7 @@ class PretendsToKill(Container):
 
 
 class KeepsContainerdsRecord(Container):
-    """A container whose removal keeps containerd's own record."""
+    """A container that does not delete containerd's own record when it is removed."""
 
     def _end_removal(self, _names: set[str]) -> str:
         with suppress(WorldError):
@@ -138,7 +138,7 @@ class KeepsContainerdsRecord(Container):
 
 
 class ClearsFirst(Container):
-    """A container that removes its file before containerd's record, so a crash may leave no file."""
+    """A container that deletes its file before containerd's record, so that a crash may leave only the record."""
 
     def _end_removal(self, names: set[str]) -> str:
         self.clear()
@@ -162,7 +162,7 @@ class WritesInPlace(Container):
 
 
 class WritesTwice(Container):
-    """A container that writes its file three times for an update of limits, with wrong content in between."""
+    """A container that writes its file three times when limits are updated, with wrong content in between."""
 
     def _update(self, names: set[str]) -> str:
         outcome = super()._update(names)

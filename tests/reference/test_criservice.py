@@ -1,4 +1,4 @@
-"""The reference CRI service handles folders, sockets and tasks, and planted bugs are found."""
+"""The reference CRI service handles folders, sockets and tasks correctly, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -106,7 +106,7 @@ async def placed(root: Path) -> AsyncIterator[Place]:
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    """Wait for *holds* to return true during a limited number of turns of the event loop."""
+    """Let the event loop run until *holds* returns true, and fail after 2,000 turns."""
     for _ in range(2_000):
         if holds():
             return
@@ -165,10 +165,7 @@ async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> N
 
 
 async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
-    """Run waits ten seconds for a handler to end.
-
-    Containerd waits forever.
-    """
+    """Run waits at most ten seconds for a handler to end. Containerd waits forever."""
     async with placed(tmp_path) as place:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
@@ -200,10 +197,7 @@ ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 @pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
 async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
-    """If NRI cannot be started, Run stops everything that it has started.
-
-    Containerd leaves it running.
-    """
+    """If NRI cannot be started, Run stops everything else that it has started. Containerd leaves it running."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -218,10 +212,7 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """The monitor ends even if nobody reads its error.
-
-    In containerd, it waits forever.
-    """
+    """The monitor ends even if nobody reads its error. In containerd, it waits forever."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -324,7 +315,7 @@ async def test_a_syncer_without_its_folder_fails(tmp_path: Path, way: str) -> No
 
 @pytest.mark.parametrize("breaks", [False, True])
 async def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
-    """The server fails if its address is in use or its socket breaks, but not at an early disconnection."""
+    """The server fails if its address is in use or its socket breaks, but not if a client disconnects early."""
     async with placed(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             server = StreamingServer(("127.0.0.1", 0) if breaks else taken.getsockname())
@@ -403,7 +394,7 @@ async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
 async def test_what_is_left_when_construction_fails(
     tmp_path: Path, kind: type[Construction], left: tuple[int, int]
 ) -> None:
-    """Nothing is left of a failed construction, whose second folder cannot be watched.
+    """Nothing is left of a construction that fails because the second folder cannot be watched.
 
     In containerd, the first folder is still watched and the event queue keeps running.
     """
@@ -509,7 +500,7 @@ class ReadyTooEarly(CRIService):
 
 
 class ReadyWithoutLooking(CRIService):
-    """A service that reports itself ready although a component has ended."""
+    """A service that counts as ready even after a component has ended."""
 
     def _all_on(self) -> bool:
         return self.position.state == "launched" or super()._all_on()
@@ -556,7 +547,7 @@ class ClosesOnce(CRIService):
 
 
 class ClosesOnlyWhileRunning(CRIService):
-    """A service on which closing has no effect before Run."""
+    """A service for which closing has no effect before Run is called."""
 
     def close(self) -> None:
         if self.position.state != "idle":
@@ -657,7 +648,7 @@ def test_a_construction_conforms(profile: str | None) -> None:
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
-    """Each leak is found with the shortest test, except for a leak of folders, which the machine does not count."""
+    """A leak is found with a shortest test, unless it leaks only folders, which the machine does not count."""
     found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [LEAKS[kind]]
@@ -701,7 +692,7 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
 
 
 def test_an_event_that_only_containerd_has_is_left_out() -> None:
-    """The event of a deviation that only containerd has is left out of the test."""
+    """If only containerd has a deviation, its event is left out of the test."""
     tested = conform(load("event-monitor"), "reference", profile="upstream", examples=0)
 
     assert ((), ["foreign"]) == (tested.failures, [each.event for each in tested.left_out])

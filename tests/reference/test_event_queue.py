@@ -53,9 +53,9 @@ async def test_every_subscriber_gets_all_events() -> None:
 
 
 async def test_the_first_subscriber_gets_what_was_retained() -> None:
-    """The first subscriber receives the retained events.
+    """The first subscriber also receives the retained events.
 
-    All others receive only events sent after their subscription.
+    All others receive only events that are sent after their subscription.
     """
     queue = EventQueue[int](lost)
     await send(queue, EXPECTED[:2])
@@ -308,7 +308,7 @@ class DropsTheOldest(EventQueue[int]):
 
 
 class DropsSilently(EventQueue[int]):
-    """A queue that drops events without calling *discard* if its buffer is full."""
+    """A queue that drops events without calling *discard* when a buffer is full."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state != "full":
@@ -352,7 +352,7 @@ class KeepsAfterShutdown(EventQueue[int]):
 
 
 class SendsToTheGone(EventQueue[int]):
-    """A queue that loses an event to a subscriber that has left."""
+    """A queue that loses an event by sending it to a subscriber that has left."""
 
     ghosts = 0
 

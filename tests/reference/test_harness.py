@@ -1,4 +1,4 @@
-"""The systems under test of all references share code, which works."""
+"""The code shared by the systems under test of all references works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsm.sut import UnsupportedError
 
 @pytest.mark.parametrize("name", [name for name in references() if name != "cri-service"])
 def test_an_event_that_a_reference_does_not_have_is_unsupported(name: str) -> None:
-    """An event of the model that the reference lacks is left out of its tests."""
+    """If a reference lacks an event of the model, the event is left out of its tests."""
     machine = flatten(load_system(name)) if is_system(name) else load(name)
     sut = find("reference", machine)()
     try:

@@ -1,4 +1,4 @@
-"""Simulated containers run the supported shell commands, and handle any other text."""
+"""Simulated containers run the supported shell commands, and refuse any other text."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """Take an edge from its state, and return a monitor's verdict on the requests to *observer*."""
+    """Take an edge from its source state, and return a monitor's verdict on the requests to *observer*."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
@@ -237,7 +237,7 @@ class ExitsAsRemovals(NRI):
 
 
 class Listed(NRI):
-    """A layer that sees the result of :meth:`seen` instead of the listed containers."""
+    """A layer for which :meth:`seen` replaces the list of containers."""
 
     def __init__(self, config: Config, domains: Domains) -> None:
         super().__init__(config, domains)

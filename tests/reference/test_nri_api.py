@@ -39,7 +39,7 @@ UNARRANGED = {
         *("register-domain=fatal", "start=again", "start=left", "stop=left"),
     },
 }
-"""The outcomes of each release that tests cannot request, because the reference or the release lacks them."""
+"""Outcomes that tests of a release cannot request, because the reference or the release lacks them."""
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class CrashesAfterStop(NRI):
-    """An interface that deletes the plugins at the stop, so that the next call crashes, as in containerd."""
+    """An interface that crashes at a second stop, because the first has deleted the plugins, as in containerd."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -79,7 +79,7 @@ class AcceptsAfterStop(NRI):
 
 
 class StopsNothing(NRI):
-    """An interface that keeps the plugins at the stop."""
+    """An interface that does not remove the plugins at the stop."""
 
     def stop(self) -> None:
         self._plugins.close = MagicMock()  # type: ignore[method-assign]  # the planted bug
@@ -195,7 +195,7 @@ class KeepsItsTimeouts(NRI):
 
 
 class SharesTimeouts(NRI):
-    """An interface that shares its timeouts with all others, as in containerd."""
+    """An interface whose timeouts also apply to all other interfaces, as in containerd."""
 
     last: list[NRI]
 
@@ -324,7 +324,7 @@ def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_timeouts_can_be_changed() -> None:
-    """Zero stands for the default timeout, and a negative timeout is refused."""
+    """Zero means the default timeout, and a negative timeout is refused."""
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
@@ -390,7 +390,7 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 
 def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
-    """The call gets the error about reentrancy, which is the more serious mistake."""
+    """A reentrant call after the stop fails because it is reentrant, which is the more serious mistake."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()

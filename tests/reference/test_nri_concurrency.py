@@ -54,7 +54,7 @@ def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chan
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
-    """Without the lock, two concurrent calls are both relayed, or one is refused during the other."""
+    """Without the lock, two concurrent calls are both relayed, or one of them is refused because of the other."""
     machine = load(FirstPluginOnly.machine)
     found = concurrently(
         machine,

@@ -1,4 +1,4 @@
-"""The reference NRI layer handles plugins, domains, configuration, start and stop."""
+"""The reference NRI layer handles plugins, domains and configurations, and can be started and stopped."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]
 
 
 def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) -> None:
-    """A request ends at the first error and keeps its code, but the next request reaches all plugins."""
+    """A request ends with the first error and its code. The next request reaches all plugins again."""
     heard: Heard = []
     bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
     nri = layers(bad, FakePlugin(index="20", heard=heard))
@@ -154,7 +154,7 @@ def test_a_lost_plugin_is_skipped_and_removed(layers: Callable[..., NRI], lost: 
 
 
 def test_a_plugin_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
-    """The connection of the plugin is closed, the call succeeds, and a late answer is dropped."""
+    """A plugin that does not answer in time is disconnected. The call succeeds, and a late answer is dropped."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:
@@ -238,7 +238,7 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
 def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None:
     """A plugin is synchronised once, when it joins.
 
-    Its updates are made, and the listed states are remembered.
+    The updates that it requests are made, and the layer remembers the listed states.
     """
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
@@ -258,7 +258,7 @@ def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None
     [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
-    """A start restores the listed states even without plugins, and other containers keep their states."""
+    """Even without plugins, a start restores the listed states. Containers that are not listed keep their states."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.relay("create-container", POD, ONE)
     nri.relay("create-container", POD, TWO)
@@ -315,7 +315,7 @@ def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None
 
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
-    """Only plugins that connect by themselves are affected, and installed ones still join."""
+    """If connections are disabled, installed plugins still join, but no plugin can connect by itself."""
     nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
@@ -347,7 +347,7 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
 
 
 def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NRI]) -> None:
-    """A creation evicts containers before it updates others, even if an eviction fails."""
+    """A creation evicts containers, and then updates others even if an eviction has failed."""
     update, eviction = (
         Update(container_id="c2", resources={"cpu.shares": 2}),
         Eviction(container_id="c2", reason="room"),
@@ -387,7 +387,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
 
 
 def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
-    """An update returns the requested resources, with the changes that plugins have made."""
+    """An update returns the requested resources with the changes by plugins, and updates other containers."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
@@ -443,7 +443,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
 
 
 def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
-    """Updates that a plugin requests at the stop are made before the relay of the removal."""
+    """Updates that a plugin requests at the stop are made before the removal is relayed."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order
@@ -478,7 +478,7 @@ def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI], call: str) -> None:
-    """The plugin gets an error, because otherwise the layer would wait for itself."""
+    """A plugin that calls the layer during a request gets an error, because the layer would wait for itself."""
     errors: list[Exception] = []
     answering: list[NRI] = []
 
@@ -574,7 +574,7 @@ def test_the_default_configuration() -> None:
 
 
 def test_timeouts() -> None:
-    """Zero stands for the default timeout, negative timeouts are refused, and layers do not share timeouts."""
+    """Zero means the default timeout, and a negative timeout is refused. Layers do not share timeouts."""
     config = Config(plugin_registration_timeout=0, plugin_request_timeout=0)
 
     assert (config.registration_timeout, config.request_timeout) == (5, 2)
@@ -617,10 +617,10 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """Every call after the stop is an error, or has no effect if it cannot return one.
+    """Every call after the stop fails, or has no effect if it cannot return an error.
 
     Containerd deletes its plugins at the stop. There, a second stop or a call that has to be relayed crashes, and a
-    call that is ignored replies ok.
+    call that need not be relayed succeeds.
     """
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
@@ -679,10 +679,7 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
-    """The exit is dropped without an error.
-
-    In containerd, it ends the process.
-    """
+    """An exit that comes after the stop is dropped without an error. In containerd, it ends the process."""
     free = threading.Event()
 
     class Late(NRI):

@@ -55,7 +55,7 @@ UNARRANGED = {
     },
     "containerd-2.1": {"register=bad-name", "register=bad-index"},
 }
-"""The outcomes that the reference lacks, by profile."""
+"""The outcomes that the reference lacks, for each profile."""
 
 POD = Pod(id="p1")
 NOTHING: Part = ((), ())
@@ -230,7 +230,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 
 
 class Slow(FakePlugin):
-    """A plugin whose calls take ``takes`` seconds each."""
+    """A plugin that needs ``takes`` seconds to answer each call."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
@@ -264,7 +264,7 @@ def things(number: int, most: float = 4) -> list[Part]:
 
 
 def test_all_parts_share_one_timeout() -> None:
-    """All parts share one timeout, so three messages of one second exceed two seconds."""
+    """All parts of a synchronisation share one timeout, so three parts of one second exceed two seconds."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
@@ -354,9 +354,9 @@ def test_only_the_newest_release_has_validation() -> None:
 
 
 def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
-    """In NRI, a second registration renames a plugin at once, but its order changes only later.
+    """In NRI, a second registration renames a plugin at once, but moves it only when another plugin joins.
 
-    The order changes when another plugin joins. A third registration blocks until the timeout.
+    A third registration blocks until the timeout.
     """
     clock = TurnedClock()
     plugins = Plugins[Request, Answer, Connection]()
@@ -385,7 +385,7 @@ def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> 
 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
 def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launched: bool, left: list[str]) -> None:
-    """In NRI, the updates of this plugin are made after the stop, but it gets no requests."""
+    """In NRI, such a plugin gets no requests after the stop, but its own updates are still made."""
     plugins = Plugins[Request, Answer, Connection]()
     plugin = FakePlugin()
     connection = UpstreamConnection(plugin, Terms())
@@ -417,7 +417,7 @@ class Closed(FakePlugin):
 
 
 def test_every_connection_is_closed_once() -> None:
-    """The connection is closed once, even if the plugin is lost or fails to join."""
+    """Every connection is closed exactly once, even if its plugin is lost or fails to join."""
 
     def fails() -> Sequence[Update]:
         raise NRIError("not now")
@@ -490,7 +490,7 @@ def test_no_thread_outlives_its_test() -> None:
 
 
 def test_work_that_suspends_is_an_error() -> None:
-    """It is an error because no event loop would finish the work."""
+    """Work that suspends is an error, because no event loop would finish it."""
     work = asyncio.sleep(0)
     with closing(work), pytest.raises(RuntimeError, match="suspends"):
         finish(work)

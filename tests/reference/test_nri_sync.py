@@ -1,4 +1,4 @@
-"""Plugins are kept from joining by the locks of the reference and of containerd."""
+"""The locks of the reference and of containerd keep plugins from joining."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machine(profile: str) -> Machine:
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
-    """Containerd's own lock passes as well, unless blocks are nested."""
+    """All locks pass the test of their system. Containerd's own lock passes only if blocks are not nested."""
     found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -83,7 +83,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
     JoinsForever: ("", "registers; begins; has-joined; begins"),
     WaitsForever: ("", "begins; registers; ends; is-synchronised; has-joined; begins"),
 }
-"""The profile under which each buggy lock fails, and its shortest test without the numbers of calls."""
+"""For each buggy lock, the profile under which it fails and the shortest test without the numbers of calls."""
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
 
 
 def test_no_plugin_joins_while_synchronisation_is_blocked() -> None:
-    """The registration times out without joining the plugin, and may be repeated."""
+    """A registration times out while synchronisation is blocked, and may be repeated."""
     plugin = FakePlugin()
     nri = NRI(Config(plugin_registration_timeout=SHORT))
     nri.start()
@@ -101,7 +101,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock, with events for the moment at which one has to wait."""
+    """The states of a call and a plugin at a lock, and for each an event that is set when it has to wait."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()
@@ -120,7 +120,7 @@ class Positions:
 
 
 def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
-    """Return a thread in which a plugin joins, and a thread that takes a second block meanwhile."""
+    """Return a thread in which a plugin joins, and a thread that blocks a second time while the plugin waits."""
 
     def calls() -> None:
         with at.lock.block():
@@ -246,7 +246,7 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """The second call is relayed only after the first has reached all plugins, unless there is no lock."""
+    """A call is relayed only after the call before it has reached all plugins. Without the lock, calls overlap."""
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 
@@ -356,7 +356,7 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
 
 @pytest.mark.parametrize("removed_first", [True, False])
 def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
-    """A single stop is relayed, and the removal comes last."""
+    """If a removal overtakes an exit, a single stop is relayed, and the removal is relayed last."""
     assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
 
 

@@ -76,7 +76,7 @@ class ReferenceContainers(Containers):
 
 
 class Shim(UpstreamPods):
-    """Containerd's pods with shims as sandboxers."""
+    """Containerd's pods with a shim instead of a pause container."""
 
     shim = True
 
@@ -105,7 +105,7 @@ async def unknown(name: str) -> Exit:
 
 
 async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
-    """The stop of a pod releases its process and its address, and the removal deletes its file."""
+    """Stopping a pod releases its process and its address, and removing it deletes its file."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
         pod = await pods.run("web", {"cpu_shares": 512})
@@ -186,10 +186,7 @@ async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
 def test_containers_are_stopped_and_removed_with_their_pod(
     made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str
 ) -> None:
-    """Containers are stopped before the process of the pod.
-
-    If one cannot be stopped, the pod does not change.
-    """
+    """Containers are stopped before the process of their pod. If one cannot be stopped, the pod does not change."""
     sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
@@ -240,7 +237,7 @@ def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
 def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """The restart undoes the interrupted run or, if it cannot, leaves a pod that can be removed."""
+    """A restart undoes an interrupted run. If this fails, there is a pod that can be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
@@ -306,9 +303,9 @@ def test_metadata_that_cannot_be_deleted_after_a_failed_run(
 def test_a_pod_that_cannot_be_watched(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
-    """The run fails, and no pod exists.
+    """If a pod cannot be watched, its run fails, and no pod exists.
 
-    In containerd, there is a ready pod without network, name and watch.
+    In containerd, there is then a ready pod without a network, a name or a watch.
     """
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
@@ -322,10 +319,7 @@ def test_a_pod_that_cannot_be_watched(
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
 def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
-    """The list agrees with the status at once.
-
-    In containerd, it does so only later.
-    """
+    """After a stop, the list agrees with the status at once. In containerd, it does so only later."""
     sut = made(kind)
     sut.do("run")
     pod = sut._last
@@ -344,9 +338,9 @@ def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[P
 def test_metadata_that_cannot_be_deleted_by_a_removal(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The removal can be repeated.
+    """If its metadata cannot be deleted, a removal can be repeated.
 
-    In containerd the pod is gone, but its name stays reserved until a restart recovers the pod.
+    In containerd, the pod is gone but its name stays reserved, until a restart recovers the pod.
     """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
@@ -364,10 +358,7 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
-    """All names stay reserved after a restart.
-
-    In containerd, only the names of pods with a pause container do.
-    """
+    """After a restart, all names stay reserved. In containerd, the names of pods without a pause container do not."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut._runner.run(sut._restart())
@@ -384,10 +375,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """The pod stays not ready.
-
-    In containerd, a restart makes it ready.
-    """
+    """A pod whose task cannot be looked up stays not ready. In containerd, the next restart makes it ready."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -431,7 +419,7 @@ def test_passes_the_test_of_its_machine() -> None:
     ],
 )
 def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
-    """The event has either happened or not, and the pod has the matching resources."""
+    """After a crash, the event has either happened or not, and the pod has the matching resources."""
     for point in range(effects):
         tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
@@ -596,7 +584,7 @@ BUGS: dict[type[Pods], str] = {
     ForwardsToTheUnready: "run=left-over; port-forward",
 }
 CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@4 run=undone,ignored"}
-"""Bugs that only a crash of the process reveals."""
+"""Bugs that show only if the process crashes."""
 
 
 @pytest.mark.slow
@@ -618,7 +606,7 @@ def test_a_bug_is_found_by_a_crash(kind: type[Pods]) -> None:
     "nested", ["[" * 100_000, '{"limits":' * 100_000, '{"limits":' + "[" * 100_000 + "]" * 100_000 + "}"]
 )
 def test_metadata_that_are_nested_too_deep_are_an_error_with_their_path(tmp_path: Path, nested: str) -> None:
-    """The error has the path of the metadata, so that the recovery can delete the file."""
+    """The error contains the path of the metadata, so that the recovery can delete the file."""
     store = MetadataStore(tmp_path)
     store.create(Metadata(id="1", name="web"))
     store.path("1").write_text(nested, encoding="utf-8")

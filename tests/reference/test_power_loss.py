@@ -1,4 +1,4 @@
-"""The reference's stores lose no acknowledged change in a power failure at any moment."""
+"""The reference's stores lose no acknowledged change, whenever the power fails."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ def after_power_loss(*arguments: str) -> str:
 
 @pytest.mark.parametrize(("store", "least"), [("record", 20), ("metadata", 15)])
 def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: str, least: int) -> None:
-    """The store has every acknowledged change and nothing torn.
-
-    Of the change in progress, it has either the old or the new content.
-    """
+    """After a power failure, a store has every acknowledged change, and all or nothing of the change in progress."""
     assert int(after_power_loss(store)) > least
 
 
@@ -44,13 +41,13 @@ def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: s
     ],
 )
 def test_what_is_not_synced_is_torn_or_lost(store: str, fault: str, found: str) -> None:
-    """Changes are torn or lost without syncing, so the previous test can fail."""
+    """Without syncing, changes are torn or lost, which shows that the previous test can fail."""
     with pytest.raises(AssertionError, match=found):
         after_power_loss(store, fault)
 
 
 def test_the_states_that_a_file_system_may_leave() -> None:
-    """The states agree with a handmade list, for a file that is created, written, synced and moved."""
+    """The states after creating, writing, syncing and moving a file equal a handmade list."""
     made = power_loss.Names("/d", {"/d/new": 1})
     written, synced = power_loss.Written(1, b"ab"), power_loss.Synced(1)
     moved = power_loss.Names("/d", {"/d/new": None, "/d/old": 1})

@@ -1,4 +1,4 @@
-"""The record of a container is copied completely, unlike by a copy made field by field."""
+"""The record of a container is copied completely, while a copy made field by field has mistakes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_copy_made_by_hand_shares_its_map() -> None:
 
 
 def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
-    """The copy has four limits instead of two, and two of them are null in the file."""
+    """A copy made by hand has four huge-page limits instead of two, and two of them are null."""
     resources = by_hand(LIMITS).resources
 
     assert resources is not None
@@ -121,7 +121,7 @@ def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
 
 
 def test_no_field_of_the_full_record_is_empty() -> None:
-    """If a field were empty, the other tests would not notice a copy without it."""
+    """If a field of the full record were empty, the other tests would not notice a copy without it."""
     found = set()
 
     def look(record: Record) -> None:

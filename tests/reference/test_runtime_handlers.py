@@ -1,4 +1,4 @@
-"""Runtimes are introspected, which conforms to its machine, and planted bugs are found."""
+"""The introspection of runtimes conforms to its machine, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Answers:
 
 
 class Commands:
-    """The OCI runtimes on this machine, whose command ``features`` is run in the same way as by the runc shim."""
+    """Runs the command ``features`` of the OCI runtimes on this machine, as the runc shim does."""
 
     def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
         del runtime_path
@@ -147,7 +147,7 @@ def test_an_old_kernel_has_no_recursive_read_only_mounts() -> None:
     ids=str,
 )
 def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[str, object] | None) -> None:
-    """Runtimes of every type are queried; the request has the runtime's options if there are any."""
+    """Runtimes of every type are queried, with their options if they have any."""
     service = answering({"mountOptions": ["rro"]})
 
     (handler,) = introspect_runtime_handlers({"it": runtime}, "other", service, kernel_has_rro=True)
@@ -172,7 +172,7 @@ def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[st
     ids=str,
 )
 def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
-    """The runtime appears under its own name and, as the default, under an empty name."""
+    """An unknown runtime is listed without features, and the default runtime also under an empty name."""
     for profile in ("", "upstream"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile

@@ -87,7 +87,7 @@ def place(make: Callable[[type[Controller]], Place]) -> Place:
 
 
 async def test_an_exit_is_seen(place: Place) -> None:
-    """The controller notices the exit after any signal, and wakes both waiting callers."""
+    """The controller notices an exit after a signal, and wakes both waiting callers."""
     place.start()
     waiting = [asyncio.create_task(place.controller.wait("pod")) for _ in range(2)]
     await asyncio.sleep(0)
@@ -131,9 +131,9 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 async def test_a_task_that_cannot_be_deleted(
     make: Callable[[type[Controller]], Place], kind: type[Controller], states: list[str], outputs: list[str]
 ) -> None:
-    """Deleting the task is retried after one and two seconds.
+    """The deletion of a task is retried after one and two seconds.
 
-    Containerd's sandbox stays ready.
+    In containerd, the sandbox stays ready until the task is deleted.
     """
     place = make(kind)
     place.start()
@@ -156,9 +156,9 @@ async def test_a_task_that_cannot_be_deleted(
 async def test_a_shutdown_during_retries(
     make: Callable[[type[Controller]], Place], kind: type[Controller], notified: object
 ) -> None:
-    """The waiting caller is woken.
+    """A shutdown during the retries wakes the waiting caller.
 
-    Containerd drops the event, and the caller hangs.
+    Containerd drops the event, so the caller hangs.
     """
     place = make(kind)
     place.start()
@@ -190,7 +190,7 @@ async def test_waiting_for_a_sandbox_that_never_starts(
 async def test_a_stop_that_finds_no_task(
     make: Callable[[type[Controller]], Place], kind: type[Controller], state: str
 ) -> None:
-    """The task may be gone because something else has deleted it before its exit was noticed."""
+    """A stop may find no task, because something else has deleted it before its exit was noticed."""
     place = make(kind)
     place.start()
     place.world.gate.clear()
@@ -216,10 +216,7 @@ async def test_an_exit_that_is_reported_again(
 async def test_a_watch_that_breaks(
     make: Callable[[type[Controller]], Place], kind: type[Controller], runs: object
 ) -> None:
-    """The process keeps running and its exit is noticed later.
-
-    Containerd kills the process.
-    """
+    """If a watch breaks, the process keeps running, and its exit is noticed later. Containerd kills the process."""
     place = make(kind)
     place.start()
     place.world.breaks = True
@@ -247,10 +244,7 @@ async def test_an_id_that_exists(make: Callable[[type[Controller]], Place], kind
 async def test_a_start_that_fails_at_its_last_step(
     make: Callable[[type[Controller]], Place], kind: type[Controller], shown: str
 ) -> None:
-    """The start is undone.
-
-    In containerd, the record says ready even after a stop.
-    """
+    """A start that fails at its last step is undone. In containerd, the record says ready even after a stop."""
     place = make(kind)
     place.controller.create("pod")
     place.world.faults.add("describe")

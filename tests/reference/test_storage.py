@@ -1,4 +1,4 @@
-"""The storage of a record is atomic, even with failures, threads and crashes."""
+"""A record is stored atomically, even with failures, threads and crashes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST = Status(created_at=1, resources=Resources(linux=LinuxResources(unified={"memory.high": "1"})))
 ROUNDS = int(os.environ.get("FSM_CRASHES", "6"))
-"""The number of times that a child is killed at each system call."""
+"""The number of children that are killed at each system call."""
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
 def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
-    """The change is undone if the folder cannot be synced, although the new file is already in place."""
+    """A change is undone if the folder cannot be synced, although the new file is already in place."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails_on_folders(os.fsync))
@@ -212,7 +212,7 @@ def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.
 
 
 def test_a_change_that_is_neither_durable_nor_undone_is_unknown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state is unknown until the next use reads the file again."""
+    """After a change that is neither durable nor undone, the content is unknown until the file is read again."""
     storage = store(root, FIRST)
     said = left_unknown(storage, root, monkeypatch)
 
@@ -286,7 +286,7 @@ def test_loading_deletes_leftovers(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """The deletion also removes files that containerd's own deletion leaves behind."""
+    """A deletion can be repeated, and also removes files that containerd's own deletion leaves behind."""
     storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")
@@ -351,7 +351,7 @@ def test_a_deletion_waits_for_the_current_change(root: Path) -> None:
 
 
 def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
-    """A deletion that does not wait is undone, so the previous test can fail."""
+    """A deletion that does not wait is undone, which shows that the previous test can fail."""
     store(root, FIRST)
 
     assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
@@ -408,7 +408,7 @@ class InPlace(StatusStorage):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_often")
 def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
-    """Readers see the record half changed, so the previous test can fail."""
+    """Readers see a half-changed record if it is changed in place, so the previous test can fail."""
     seen = both(InPlace(root, Status(created_at=1, message="0")), writes=300)
 
     assert {(number, str(number)) for number, _ in seen} != seen
@@ -445,7 +445,7 @@ class Unlocked(StatusStorage):
 
 @pytest.mark.usefixtures("_often")
 def test_without_its_lock_changes_are_lost(root: Path) -> None:
-    """Changes are lost without the lock, so the previous test can fail."""
+    """Without the lock, changes are lost, which shows that the previous test can fail."""
     assert 200 > added(Unlocked(root, FIRST))
 
 
@@ -465,7 +465,7 @@ def test_readers_do_not_wait_for_a_change(root: Path) -> None:
 
 
 def test_an_update_within_an_update_is_refused(root: Path) -> None:
-    """The update would wait for itself, so it is refused. Later updates work."""
+    """An update within an update is refused, because it would wait for itself. Later updates work."""
     storage = store(root, FIRST)
 
     def nested(status: Status) -> Status:
@@ -544,7 +544,7 @@ def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None
 
 @pytest.mark.usefixtures("_strace")
 def test_a_crash_finds_a_write_that_is_not_atomic() -> None:
-    """A file that is opened and then written may be torn, so the previous test can fail."""
+    """A file that is overwritten in place may be torn, which shows that the previous test can fail."""
     with pytest.raises(AssertionError, match="no record in them"):
         crashed("overwriting")
 

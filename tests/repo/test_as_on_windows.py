@@ -34,7 +34,7 @@ def test_modules_are_hidden(line: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_hidden_from_other_tests() -> None:
-    """Collecting all doctests does not import the module that hides features."""
+    """The module that hides features is not imported when all doctests are collected."""
     assert builtins.__import__.__module__ != "sitecustomize"
 
 

@@ -117,7 +117,7 @@ def test_real_containerds_are_tested() -> None:
 def test_before_a_change_lands_real_containerds_are_tested(live: str, code: int, said: str, tmp_path: Path) -> None:
     """Real containerds are tested for at most ten minutes before a change lands.
 
-    If these tests cannot run, the last line says so, but this does not count as a failure.
+    If no real containerd can run, the last line says so, but this is not a failure.
     """
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     before, wheel, after = re.split(r"(?s)(\naway=.*-m installed[^\n]*\n)", run)
@@ -146,10 +146,7 @@ def test_the_nightly_run_tries_more() -> None:
 
 
 def locked() -> dict[str, list[Version]]:
-    """Return the versions of each library in the lock file.
-
-    They may differ between versions of Python.
-    """
+    """Return the versions of each library in the lock file, which may depend on the version of Python."""
     found: dict[str, list[Version]] = {}
     for line in (ROOT / ".ci" / "lock.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -177,7 +174,7 @@ def test_the_lock_has_every_dependency_within_its_bounds() -> None:
 
 
 def test_the_lock_is_what_tests_run_with() -> None:
-    """Without the lock, tests would run with the newest versions of libraries."""
+    """Tests run with the locked versions of libraries. Otherwise, they would run with the newest ones."""
     assert 'lock=(--constraint .ci/lock.txt)\n"${install[@]}" "${lock[@]}" --editable' in SETUP
     assert "pip-audit --requirement .ci/lock.txt" in (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The action and the hooks for other repositories are valid, run, and fail on errors."""
+"""The action and the hooks for other repositories are valid, can be run, and fail on errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MISTAKES: Final = {
     "Compare the drawings": ("job.md", "new --> running: start", "new --> stopped: start"),
     "Run models and properties as tests": ("properties/job.toml", CLAIM, 'never = "running then stopped"'),
 }
-"""The file, the original text and the wrong text for each step that finds an error."""
+"""For each step that can find an error: a file, a text in it, and a wrong text to replace it with."""
 
 
 def valid(file: str, schema: str) -> None:
@@ -65,7 +65,7 @@ def action() -> dict[str, Any]:
 
 
 def run_step(step: dict[str, Any], project: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """Run a step of the action as GitHub does, with its script in bash and its variables."""
+    """Run the script of a step in bash, with its environment variables, as GitHub does."""
     given = {f"inputs.{name}": each["default"] for name, each in action()["inputs"].items()}
     given |= {f"inputs.{name}": value for name, value in inputs.items()} | {"github.action_path": str(ROOT)}
     variables = {
@@ -127,7 +127,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
-    """Pip installs the action from this checkout, and the other steps run in the environment of pip."""
+    """All steps of the action succeed. The first installs fsm from this checkout with pip."""
     for step in STEPS.values():
         ran = run_step(step, project, drawings="models/job.toml job.md")
         assert ran.returncode == 0, (step["name"], ran.stdout, ran.stderr)

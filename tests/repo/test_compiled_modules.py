@@ -1,4 +1,4 @@
-"""Compiled functions use only modules with compiled functions, whose text is the key of the cache."""
+"""Compiled functions use only modules with compiled functions, because the cache depends on their text."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The recipe of the container image names existing files, and its steps install a working command.
+"""The recipe of the container image names files that exist, and its steps install a working command.
 
 The tests execute the steps here, and ``.ci/image`` builds the image at night.
 """
@@ -26,7 +26,7 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
-    """Execute the steps of a recipe with *folder* as the root, and return the environment of the image."""
+    """Follow a recipe with *folder* as the root, and return the environment variables of the image."""
     variables: dict[str, str] = {}
     for word, rest in instructions(recipe):
         match word:

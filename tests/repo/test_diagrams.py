@@ -18,10 +18,7 @@ AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f mark
 
 @pytest.mark.parametrize("name", names())
 def test_is_up_to_date(name: str) -> None:
-    """The files equal the output byte by byte.
-
-    Images are compared by the digest of their source text.
-    """
+    """The text files equal the output, and images contain the digest of the text from which they were drawn."""
     machine = load(name)
     drawing = picture(machine)
     texts = {"dot": dot(drawing), "mmd": mermaid(drawing), "puml": plantuml(drawing), "md": markdown(machine)}

@@ -39,10 +39,7 @@ def test_there_are_sessions() -> None:
 
 
 def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
-    """Progress lines are not part of a session, because slow machines print more of them.
-
-    Other lines with numbers are.
-    """
+    """Progress lines are removed from sessions, because slow machines print more of them. Other lines are kept."""
     said = r"printf 'testing: 1 of 1,007 after 10 s\ntested: 1 of 7\n' | cat"
     assert run(said, tmp_path) == "tested: 1 of 7\n"
 
@@ -71,7 +68,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
 def test_files_are_named_in_the_text(page: Path) -> None:
-    """The text before a code block names its file, as plain Markdown does not show a block's title."""
+    """The text before a code block names its file, because plain Markdown does not show the block's title."""
     text = TEXTS[page]
     for block in blocks(text):
         if block.file:

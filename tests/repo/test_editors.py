@@ -1,4 +1,4 @@
-"""An editor with taplo reports nothing for shipped files, and shows the positions of errors."""
+"""An editor that uses taplo reports no errors in shipped files, and shows where other files have errors."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_mistakes_are_found_where_they_are(project: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_schema_nothing_would_be_found(project: Path) -> None:
-    """Nothing is reported without the schema, so the errors are found by the project's setting."""
+    """Without the project's setting, no error is found, so the errors are found with its schema."""
     path = project / "models" / "job.toml"
     path.write_text(path.read_text("utf-8").replace('kind    = "signal"', 'kind    = "sigal"'), encoding="utf-8")
     shutil.move(project / ".taplo.toml", project / "off.toml")

@@ -1,4 +1,4 @@
-"""The import graph of ``fsm`` points only downwards."""
+"""Modules of ``fsm`` import only modules from lower layers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import fsm
 
 PACKAGE = Path(fsm.__file__).parent
 
-# Lowest first.  A module may import from the rows before its own row, never from its own or
-# later ones: engines do not know each other, and nothing knows the command.
+# The lowest layer is first. A module may import from the rows before its own row, but not from its own row or from
+# later rows: engines do not depend on each other, and nothing depends on the command.
 LAYERS = (
     ("errors", "trace", "sut", "scratch", "verdict"),
     ("compiled",),
@@ -45,7 +45,7 @@ SECOND_OPINIONS = sorted(
         PACKAGE / "mutation" / "strict_reading.py",
     ]
 )
-"""Modules that decide the same questions as the engines, and must not share their code."""
+"""Modules that decide the same questions as the engines, and must share no code with them."""
 
 DATA = {
     "interop.promela",
@@ -59,7 +59,7 @@ DATA = {
     "linearizability.history",
     "language.names",
 }
-"""Modules that second opinions may import, because they contain only data and spelling."""
+"""Modules that second opinions may import, because they contain only data and its notation."""
 
 
 def _imports(path: Path) -> set[str]:
@@ -113,7 +113,7 @@ def test_packages_have_no_cycles() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_modules_are_short(path: Path) -> None:
-    """A module that exceeds the limit probably has two subjects, and should be split."""
+    """No module exceeds the limit. A longer module probably has two subjects, and should be split."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 

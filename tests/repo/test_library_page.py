@@ -48,7 +48,7 @@ def test_the_names_for_packages_are_there() -> None:
 
 
 def test_no_public_name_is_a_module() -> None:
-    """No submodule has a public name, because its import would replace the public object."""
+    """No submodule has the name of a public object, because importing it would replace that object."""
     package = Path(fsm.__file__).parent
     modules = {path.stem for path in package.glob("*.py")} | {
         path.parent.name for path in package.glob("*/__init__.py")

@@ -101,5 +101,5 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
 
 
 def test_the_page_is_short() -> None:
-    """Authors of models have to read the whole page."""
+    """The page is short, because authors of models have to read all of it."""
     assert len(TEXT.splitlines()) <= 310

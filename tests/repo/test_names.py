@@ -1,6 +1,6 @@
-"""``docs/reference/names.md`` says where each name of the sources is represented.
+"""``docs/reference/names.md`` lists where each name in the sources is represented.
 
-Each representation exists, and no name is missing.
+Every listed representation exists, and no name is missing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ EXPORTED = {
         for name in names.split()
     ),
 }
-"""The names, including states, that the five sources export."""
+"""The names that the five sources export, including states."""
 
 
 def test_none_is_missing() -> None:

@@ -1,6 +1,6 @@
 """Phrases that sound translated must become rarer.
 
-A phrase is only a hint that a sentence needs another look.
+Such a phrase is only a hint that the sentence should be reconsidered.
 """
 
 from __future__ import annotations
@@ -46,10 +46,7 @@ The numbers may only be lowered.
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the prose of a file.
-
-    In Python code, it consists of comments and strings, and on a page of the text outside code blocks.
-    """
+    """Yield the lines of prose in a file: comments and strings in Python, and text outside code blocks on a page."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

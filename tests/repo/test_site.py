@@ -23,7 +23,7 @@ bs4 = pytest.importorskip("bs4", reason="beautifulsoup4 is missing; install it: 
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
-"""Elements that a browser loads by itself, with the attribute that contains the address."""
+"""Elements whose content a browser loads automatically, with the attribute that contains the address."""
 
 
 def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:

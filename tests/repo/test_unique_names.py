@@ -1,4 +1,4 @@
-"""No two modules share a name, and no two public classes do."""
+"""No two modules have the same name, and no two public classes do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODULES = {
     "read": "text of one format to data",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
 }
-"""Names that several modules share, with their common meaning."""
+"""Names that several modules may share, with their common meaning."""
 
 CLASSES = {
     "Container": "a container: as NRI is told of it, and the reference of one",
@@ -37,7 +37,7 @@ CLASSES = {
     "Pod": "a pod: as NRI is told of it, and the reference of one",
     "Step": "a step: of a joint event, and of a linearization",
 }
-"""Names that several public classes share, with their common meaning."""
+"""Names that several public classes may share, with their common meaning."""
 
 
 def _modules() -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Modules outside ``fsm.runtimes`` name no container runtime, and do not need that package."""
+"""Modules outside ``fsm.runtimes`` mention no container runtime, and work without that package."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ HELPED: Final = ("", "judge", "test", "check", "cover", "draw", "mutate", "diff"
 
 
 def named(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines that name a container runtime or a part of one.
+    """Yield the lines, with their numbers, that mention a container runtime or one of its parts.
 
     Identifiers are split into words.
     """

@@ -1,4 +1,4 @@
-"""The wheel installs one import name and every shipped file."""
+"""The wheel installs a single importable package and every shipped file."""
 
 from __future__ import annotations
 

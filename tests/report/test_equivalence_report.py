@@ -1,4 +1,4 @@
-"""Reports about the comparison of two machines show whether they are equivalent."""
+"""The report on a comparison of two machines shows whether they are equivalent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Special characters in foreign text reach every output unchanged, and the output can be parsed."""
+"""Foreign text reaches every output unchanged, even with special characters, and the output can be parsed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT: Final = (
     "<script>alert('&amp; &lt')</script> ]]> --> <!-- \"quoted\" 'too' \\n \\ back`tick` | pipe %0A%25 ::error file=a,line=1::b "
     "${HOME} $(id) #{x} # -- */ /* // %% @enduml }} {{ [link](javascript:x) *b* _i_ ~~s~~ 😀 é ; : = , \\u202e \\"
 )
-"""A text without control characters and direction marks, which models may not contain."""
+"""A text with special characters, except for those that models may not contain (controls and direction marks)."""
 
 NAME: Final = "it's <b>&amp; ]]> %0A ::error $(x) `y` |\"#.jsonl"
 

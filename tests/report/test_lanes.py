@@ -1,4 +1,4 @@
-"""Histories are drawn as lanes that contain texts."""
+"""Histories are drawn as lanes with texts in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data in pages of ``fsm explore`` are correct, even without a browser."""
+"""The data in the pages of ``fsm explore`` are correct. These tests need no browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fsm.report.page.machine_data import machine_data, system_data, walks
 
 
 class Elements(HTMLParser):
-    """A parser that sees elements and the text of scripts as browsers do."""
+    """A parser that finds elements and the text of scripts as browsers do."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pages of ``fsm explore`` work in a real browser, store their state, and make no requests."""
+"""The pages of ``fsm explore`` work in a real browser, keep their state in the address, and make no requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def small(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def deaf(container: Path, folder: Path) -> Path:
-    """Return a defective page, which ignores keys and the slider, and does not scroll the drawing."""
+    """Return a defective page that ignores keys and the slider, and that does not scroll the drawing."""
     return planted(
         container,
         folder / "deaf.html",
@@ -144,13 +144,16 @@ def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser
 def test_what_no_key_reaches_is_noticed(
     mistake: tuple[str, str], browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """The page fails if Tab skips states, the focus is invisible, or each cell is a tab stop."""
+    """A page fails the test if Tab skips states, if the focus is invisible, or if every cell is a tab stop."""
     with shown(browser, planted(small, tmp_path / "planted.html", mistake)) as found, pytest.raises(AssertionError):
         tabbed(found.page)
 
 
 def test_a_cell_shows_its_clause_and_what_profiles_change(pages: Pages, container: Path) -> None:
-    """The CRI requires StopContainer to succeed in *absent*, and containerd 1.6 refused it."""
+    """A cell shows its clause and what a profile changes.
+
+    The CRI requires that StopContainer succeeds in *absent*, but containerd 1.6 refuses it.
+    """
     page = pages.at(container).page
     page.locator('[data-cell="stop/absent"]').click()
     detail = page.locator(".table .detail")
@@ -286,9 +289,9 @@ def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, t
 
 
 def in_view(page: Page) -> None:
-    """Check that the current state is visible, although the drawing is wider than the screen.
+    """Check that the current state is visible although the drawing is wider than the screen.
 
-    If the user scrolls away, the next step scrolls back.
+    If the user scrolls away, the next step must scroll back.
     """
     inside = """() => {
       const host = [...document.querySelectorAll(".walk .drawing")][0], box = host.getBoundingClientRect();

@@ -1,4 +1,4 @@
-"""Pages of recordings work in a real browser: violations, the slider, coverage, and printing."""
+"""The violations, the slider, the coverage and printing work on pages of recordings in a real browser."""
 
 from __future__ import annotations
 

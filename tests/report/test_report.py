@@ -1,4 +1,4 @@
-"""Reports have the same facts in every format, and are well formed for any recording."""
+"""Reports contain the same facts in every format, and are well formed for any recording."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_sarif_fits_its_schema_whatever_the_recording_says(
 
 
 def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None:
-    """The schema refuses a repeated place, so the report must not repeat one."""
+    """The schema refuses a report that repeats a place."""
     broken = json.loads(sarif(as_cases(SITUATIONS["many found"])))
     result = broken["runs"][0]["results"][0]
     result["relatedLocations"] = result["locations"] * 2
@@ -280,7 +280,7 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
 def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
     """In JUnit, each clause is a case, which fails if the clause was broken.
 
-    It passes if one of the clause's cells was covered, and is skipped otherwise.
+    Otherwise, the case passes if a cell of the clause was covered, and is skipped if none was.
     """
     clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
@@ -388,7 +388,7 @@ def test_text_gives_no_advice_that_would_not_do() -> None:
 
 
 def test_text_keeps_a_path_whole() -> None:
-    """A path is not broken at blanks, so that ``file:line`` can be copied."""
+    """A path is not split at spaces, so that ``file:line`` can be copied."""
     name = "a rather long folder name/with blanks in it/containerd.log"
 
     assert f"{name}:14\n" in text(
@@ -632,7 +632,7 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 
 
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
-    """The causes share a failure, because readers show only one result for each case."""
+    """Two causes share a failure, because other programs show only one result for each case."""
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
     root = ET.fromstring(junit(as_cases(report(judgement(Illegal(findings=(found(STOP), found(other))))))))  # noqa: S314  (ours)
 
@@ -695,6 +695,6 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
 def test_not_knowing_is_no_pass(situation: str, answer: ExitCode) -> None:
     """An unknown verdict is not a pass.
 
-    A machine that observed nothing is ignored only if another machine could be judged.
+    A machine without any observations is ignored only if another machine could be judged.
     """
     assert answer == SITUATIONS[situation].total()

@@ -1,4 +1,4 @@
-"""Pages of systems in a real browser show the joint steps of the product, and the waiting parts."""
+"""In a real browser, the pages of systems show joint steps, and the parts that wait."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_nobody_is_kept_from_a_system(width: int, scheme: Scheme, pages: Pages, 
 
 
 def test_a_deadlock_says_who_waits_for_whom(pages: Pages, folder: Path) -> None:
-    """No step of a deadlock is marked, because none breaks the property.
+    """The text beside the chart of a deadlock says which parts wait for which others.
 
-    Instead, the text beside the chart says which parts wait for which others.
+    No step is marked, because no single step breaks the property.
     """
     found = pages.at(made(folder, "nri-locks"), "profile=none")
     stated = unfolded(found.page, "calls-end")

@@ -1,4 +1,4 @@
-"""Open pages in an offline Chromium, driven by Playwright, and record all errors."""
+"""Open pages in an offline Chromium with Playwright, and record all errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Scheme: TypeAlias = Literal["light", "dark"]
 
 WIDE, NARROW = 1400, 360
-"""Widths of screens, in pixels."""
+"""The widths of screens in pixels."""
 
 SCREENS: Final[list[tuple[int, Scheme]]] = [(WIDE, "light"), (NARROW, "dark")]
 
@@ -52,14 +52,14 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Shown:
-    """A page in the browser, with its reported errors and its requests for other files."""
+    """A page in the browser, with the errors that it reported and its requests for other files."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def serious(self, of: str = "html") -> list[str]:
-        """Return the serious accessibility problems that axe-core finds within the elements *of*."""
+        """Return the serious accessibility problems that axe-core finds in elements that match the selector *of*."""
         self.page.evaluate((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = self.page.evaluate(_AXE, of)
         return [
@@ -116,9 +116,9 @@ class Pages:
 
 
 def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
-    """Copy the page at *path* to *to*, replacing the first string of each pair in *mistakes* with the second.
+    """Copy the page at *path* to *to*, and replace text in it.
 
-    The first string must occur in the page.
+    Each pair in *mistakes* consists of a text that must occur in the page, and its replacement.
     """
     text = path.read_text(encoding="utf-8")
     for old, new in mistakes:
@@ -131,7 +131,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """Return the path of a page written by ``fsm explore``, which runs only if *folder* lacks the page."""
+    """Return the path of a page in *folder*, which ``fsm explore`` writes unless it already exists."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start a browser for a whole test module.
+    """Start a browser that all tests of a module share.
 
     No other event loop can run in this thread while the browser is open.
     """

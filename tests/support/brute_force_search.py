@@ -79,12 +79,12 @@ class Tried:
 
 
 Kind: TypeAlias = Callable[[str], Tried]
-"""A function that generates a few properties from a seed and compares both sides on them."""
+"""A function that generates some properties from a seed, and compares both verdicts on each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A configuration of the checker.
+    """The options with which the checker is called.
 
     A *folded* engine treats copies as interchangeable. An engine with *cones* searches the parts on which a claim
     depends before it searches the whole system.
@@ -285,7 +285,7 @@ def raised(kind: Kind) -> Kind:
 
 
 def follows_agree(origin: str) -> Tried:
-    """Compare verdicts on whether another machine accepts the outputs of a random machine as events."""
+    """Compare verdicts on whether another machine accepts the outputs of a random machine as its events."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance, time=False)
     text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')

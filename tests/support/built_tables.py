@@ -1,7 +1,6 @@
 """Convert every shipped machine, system and property file to plain data, independent of the TOML layout.
 
-The tables contain no line numbers or paths. Conditions have a normal form, so that two spellings of one condition are
-equal.
+The tables contain no line numbers or paths. Conditions are in a normal form, so that equivalent spellings are equal.
 
 ``python tests/support/built_tables.py`` prints each cell that differs from ``tests/models/tables.json.gz``. With
 ``--write``, it stores the current tables in that file.
@@ -64,7 +63,7 @@ def machine_table(machine: Machine) -> Data:
 
 
 def system_table(system: System) -> Data:
-    """Return the contents of *system* as plain data, with a name and a digest for the machine of each part."""
+    """Return *system* as plain data, in which each part has the name and the digest of its machine."""
     return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
 
 
@@ -111,7 +110,7 @@ class _Data:
         self._system = system
 
     def record(self, value: object) -> dict[str, Data]:
-        """Return the fields of a dataclass without its position in the source file."""
+        """Return the fields of a dataclass, except for its position in the source file."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:

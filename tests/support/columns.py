@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Builds the columns of batches from a recording, and randomly omits observations if *chance* is given."""
+    """Builds batches with columns from a recording. With *chance*, some observations are randomly omitted."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance

@@ -1,4 +1,4 @@
-"""Call the command ``fsm`` in this process, which is fast, or run it in a separate process or on a terminal."""
+"""Call the command ``fsm`` quickly in this process, or run it in a separate process or on a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS
 def fsm(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Call the command in this process, which saves the start-up time.
+    """Call the command in this process to save the start-up time.
 
     ``test_cli.py`` compares this function with :func:`process` for each command.
     """

@@ -2,15 +2,15 @@
 
     python tests/support/conformance_matrix.py [--write]
 
-Without ``--write``, the page is not changed; differences in its tables are printed and count as failures. With or
-without ``--write``, a contradiction to the profile of a version is a failure. Each version is tested under its own
-profile, with which no test may fail. The cells that the profile changes are also tested without a profile, to find
-the behaviour that it tolerates.
+Without ``--write``, the page is not changed; differences in its tables are printed and count as failures. In either
+case, behaviour that contradicts the profile of a version is a failure. Each version is tested under its own profile,
+with which no test may fail. The cells that the profile changes are also tested without a profile, to find the
+behaviour that it tolerates.
 
-A flaky test may pass in one run, although the page proves that it can fail. Therefore ``--write`` repeats each flaky
-test of the page to find a shorter one, and keeps the old test if it does not fail again. Without ``--write``, the
-absence of a flaky test is no difference. Afterwards ``.venv/containerd`` contains the page that the run would have
-written.
+A flaky test may pass in one run, although the page proves that it can fail. Therefore, ``--write`` repeats each flaky
+test on the page to find a shorter one, and keeps the old test if it does not fail again. Without ``--write``, a
+missing flaky test does not count as a difference. At the end, ``.venv/containerd`` contains the page that the run
+would have written.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "referenc
 MACHINES: Final = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 
 EXAMPLES: Final = 1
-"""The number of tests in random order, which follow the targeted tests."""
+"""The number of random tests that follow the targeted tests."""
 
 REPETITIONS: Final = 60
-"""The number of repetitions of a flaky test.
+"""The number of times that a flaky test is repeated.
 
-A test that fails in one of ten runs is then missed once in 500 times.
+With 60 repetitions, a test that fails in one of ten runs is missed only once in 500 cases.
 """
 
 AT_TIMES: Final = "at times otherwise"
@@ -183,7 +183,7 @@ def page(columns: Iterable[Column]) -> str:
 
 
 def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    r"""Return the cells of the tables on a page by section and clause, without links and numbers of cells.
+    r"""Map sections and clauses to the table cells on a page, without links and without the numbers of cells.
 
     >>> rows("## A pod\n\n| `a` | MUST | holds in 3 of 5 | tolerated: `b` ([trace](#c)) |\n\nwords")
     {('A pod', '`a`'): ('MUST', 'holds', 'tolerated: `b`')}
@@ -200,9 +200,9 @@ def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
 def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
     """Yield each difference between a new page and the old one, with a flag for differences that may be accidental.
 
-    A flaky failure that is missing from the new page is not a difference, since one run may not show it. Whether a
-    plugin's event shows the state of a container depends on when the end of the container was relayed, so this may
-    also vary between runs.
+    A flaky failure that is missing from the new page is not a difference, since a single run may not show it. The
+    coverage of plugin events may differ accidentally, because an event shows the state of a container only if the end
+    of the container was relayed in time.
     """
     old = rows(kept)
     for (title, clause), cells in rows(text).items():

@@ -4,10 +4,10 @@
     python tests/support/containerds.py run 2.1.9 FOLDER
     python tests/support/containerds.py restart|kill FOLDER
 
-``install`` downloads the packages with apt into ``.venv/containerd``, from the archive that this machine uses; it
+``install`` downloads the packages with apt into ``.venv/containerd``, from the archive that this machine uses, but
 installs nothing in the system. If this machine cannot run the daemons, ``check`` reports the reason. ``run`` starts a
-daemon and prints its address; when interrupted, it ends the daemon and everything that the daemon started.
-``restart`` restarts the daemon. ``kill`` sends SIGKILL to the daemon and starts it again; containers keep running.
+daemon and prints its address; when interrupted, it ends the daemon and everything that the daemon has started.
+``restart`` restarts the daemon. ``kill`` kills the daemon with SIGKILL and starts it again; containers keep running.
 
 All processes of a daemon are descendants of a reaper, which kills them on request or when its parent process has
 ended. Their mount namespace, with all its mounts, ends with the last process. Files written to ``/run`` stay inside
@@ -79,9 +79,9 @@ rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""A shell script that restarts a daemon, which is faster than a Python program.
+"""A shell script that restarts a daemon, because a Python program would be slower.
 
-It can run a command while the daemon is down, and does not wait for CRI to answer.
+The script can run a command while the daemon is down. It does not wait until CRI answers.
 """
 
 _GRACE: Final = 1.0
@@ -150,10 +150,7 @@ class Containerd:
     version: str
     folder: Path
     _reapers: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The reaper, if this process has started it.
-
-    A parent has to wait for its child processes.
-    """
+    """The reaper, if it is a child of this process, which then has to wait for it."""
 
     @property
     def endpoint(self) -> Path:
@@ -161,7 +158,7 @@ class Containerd:
 
     @property
     def nri(self) -> Path | None:
-        """Return the socket for NRI plugins, if the version of the daemon has one."""
+        """Return the socket for NRI plugins, or ``None`` if this version of the daemon has none."""
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
@@ -320,10 +317,7 @@ def processes(pid: int) -> list[int]:
 
 
 def _answers(endpoint: Path) -> bool:
-    """Check whether CRI can list pods.
-
-    The daemon accepts connections before it can answer calls.
-    """
+    """Check whether CRI can list pods, because the daemon accepts connections before it can answer calls."""
     with grpc.insecure_channel(f"unix://{endpoint}", options=[("grpc.default_authority", "localhost")]) as channel:
         list_pods: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST_PODS)
         try:
@@ -375,10 +369,7 @@ def _written(path: Path) -> int:
 
 
 def _snapshotter(folder: Path) -> str:
-    """Choose a snapshotter for *folder*.
-
-    Overlays cannot be stacked, so it is ``native`` if the folder is on an overlay.
-    """
+    """Choose a snapshotter for *folder*, which is ``native`` on an overlay, because overlays cannot be stacked."""
     stat = ["stat", "--file-system", "--format=%T", str(folder)]
     below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
     return "native" if below == "overlayfs" else "overlayfs"
@@ -400,7 +391,7 @@ def _groups_of(pid: int) -> set[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove a control group once its processes have left it, together with its parent if that is then empty."""
+    """Remove a control group once its processes have left it. Then remove its parent if the parent is empty."""
     late = time.monotonic() + 2
     while group.is_dir():
         try:

@@ -34,13 +34,10 @@ END: Final = "\n## Beside the drafts\n"
 
 SEVEN: Final = "1.6, 1.7, 2.0, 2.1, 2.2, 2.3, main"
 MANY: Final = 3
-"""The number of states with equal behaviour from which on a summary replaces the list."""
+"""The number of states with equal behaviour at which a summary replaces their list."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
-"""Recordings that are left out because judging them takes seconds.
-
-The other recordings of the same version are sufficient.
-"""
+"""Recordings that are left out, because judging them takes seconds and other recordings are sufficient."""
 
 FOUND: Final = {
     ("plugin-pod", "undone-unannounced"): "two-plugins.md#no-end-without-a-beginning",
@@ -56,7 +53,7 @@ FOUND: Final = {
     ("nri-plugin-contract", "create-container"): "node.md#containers-in-ready-pods",
     ("cri-pod", "ready-until-the-exit-is-handled"): "pod-records.md#stopped-has-not-the-status-ready",
 }
-"""The page of findings for each machine and deviation."""
+"""The findings page about each deviation of a machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

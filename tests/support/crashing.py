@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 STRACE = shutil.which("strace")
 MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # noqa: S108  (random names in it)
-"""A file system in memory, where syncing is free.
+"""A file system in memory, where syncing costs nothing.
 
-For a process that is killed, it is as durable as a disk.
+It survives the kill of a process as well as a disk does.
 """
 
 
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 
 class Action(NamedTuple):
-    """The result of a child process: whether it was killed, and the files and the record in its folder."""
+    """An action on a record, with the records that a kill may leave and the record after the action."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -83,9 +83,8 @@ def traced(act: Callable[[], None], *options: str) -> int:
     begun = _switches(child)
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
-            # When a child has a tracer, the tracer may not follow it yet. Once it does, the child has slept three
-            # times: in its read, if it has only just begun to read; when it was stopped; and at the start of a system
-            # call.
+            # The tracer may not follow the child at once. When it does, the child has slept three times: in its read,
+            # if it has only just begun to read; when it was stopped; and at the start of a system call.
             while _switches(child) < begun + 3 and tracer.poll() is None:
                 time.sleep(0.0005)
         finally:
@@ -151,10 +150,7 @@ def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[in
 
 
 def overwriting(old: Status, new: Status) -> Action:
-    """Return an action that overwrites the record in place.
-
-    Such a change is not atomic, and must be detected.
-    """
+    """Return an action that overwrites the record in place, which is not atomic and must be detected."""
     return Action(lambda kept: void(kept.path.write_bytes(encode(new))), (old, new), new)
 
 

@@ -1,6 +1,6 @@
 """Damage bytes, texts or documents.
 
-Damaged documents stay well formed, so that they pass the parser.
+Damaged documents stay well formed, so the parser accepts them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NAMES = (
         "<b>&amp;",
     ),
 )
-"""Names that some format treats specially or has to quote."""
+"""Names that have a special meaning in some format, or that have to be quoted."""
 
 NUMBERS = (-1, 0, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -0.5, 1e308, 1e-308)
 

@@ -1,4 +1,4 @@
-"""An example project of a user, with a model of a door, its properties, and implementations."""
+"""A user's project, with a model of a door, its properties, and implementations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two drawings with flaws that occur in source comments, and functions that change a drawing.
+"""Two drawings with typical flaws of drawings in comments, and functions that change a drawing.
 
 The flaws are taken from containerd's own drawings: a missing corner, labels beside and below lines, stacked labels, a
 trunk that branches and crosses another trunk, lines that join, and a target without a box.
@@ -113,8 +113,8 @@ class Change:
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
     """Yield variants of a drawing, each with one change.
 
-    A variant has a different label, state name or arrowhead, or lacks a line with its arrowhead. New labels are taken
-    from *names*.
+    In a variant, a label, a state name or an arrowhead is different, or a line with its arrowhead is missing. New
+    labels are taken from *names*.
     """
     drawing = drawing_of(text)
     for arrow in drawing.arrows:

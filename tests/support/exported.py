@@ -32,7 +32,7 @@ PLAIN: dict[str, type[Ignores | Cannot | Silent]] = {"ignores": Ignores, "cannot
 
 
 def bare(machine: Machine) -> Machine:
-    """Return the machine without file positions and profile name."""
+    """Return the machine without its positions in a file and without the name of its profile."""
     return replace(
         machine,
         path="",

@@ -1,4 +1,4 @@
-"""Install packages that extend fsm into a folder of PYTHONPATH, with the same metadata as pip."""
+"""Install packages that extend fsm into a folder in PYTHONPATH, with the metadata that pip would write."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def declare(site: Path, name: str, groups: Mapping[str, str], *, version: str = 
 
 
 def pip_target(site: Path) -> dict[str, str]:
-    """Return the environment variables with which ``pip install .`` works offline and installs into *site*."""
+    """Return environment variables that make ``pip install .`` work offline and install into *site*."""
     return {
         "PIP_TARGET": str(site),
         "PIP_NO_DEPS": "1",
@@ -70,7 +70,7 @@ def pip_target(site: Path) -> dict[str, str]:
 
 
 def installing(site: Path, folder: Path) -> dict[str, str]:
-    """Return the environment variables with which ``pip install -e .`` installs into *site* and finds it."""
+    """Return environment variables that make ``pip install -e .`` install into *site*, from which Python imports."""
     return pip_target(site) | {"PYTHONPATH": f"{folder}{os.pathsep}{site}"}
 
 

@@ -1,9 +1,10 @@
-"""An independent CRI client: Kubernetes' own messages and gRPC for Go, built from Debian's packages.
+"""An independent CRI client with Kubernetes' own messages and gRPC for Go, built from Debian's packages.
 
     python tests/support/go_client.py
 
-This builds the client and prints its path. The protocol is described in its source, ``cri_client.go``. Go and the
-libraries are unpacked only for the build; the program is kept in the folder of the containerd daemons.
+The command builds the client and prints its path. The source of the client, ``cri_client.go``, describes its
+protocol. Go and the libraries are unpacked only for the build; the program is kept in the folder of the containerd
+daemons.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def built() -> Path:
 
 
 class GoClient:
-    """A running client, which collects the answers of GetContainerEvents in ``events``."""
+    """A running client, which collects the answers to GetContainerEvents in ``events``."""
 
     def __init__(self, address: str) -> None:
         self.events: deque[dict[str, Any]] = deque()

@@ -34,7 +34,7 @@ LIBRARIES: Final = (
 
 
 def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b"", package: str = "") -> Path:
-    """Return the path of a Go program, which is built first if necessary.
+    """Return the path of a Go program. Build the program first if necessary.
 
     *target* is either a file, whose content is *source*, or an import path. With *package*, NRI's folder ``plugins``
     is unpacked from the sources of that package, because Debian's library lacks it.
@@ -43,7 +43,7 @@ def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b
     program = CACHE / "bin" / f"{name}-{digest}"
     program.parent.mkdir(parents=True, exist_ok=True)
     with (program.parent / "go.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # The build keeps one core busy for a minute, so other processes wait.
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the build takes a minute, so other processes wait for its result
         if not program.is_file():
             with tempfile.TemporaryDirectory(prefix="container-fsm-go-") as folder:
                 _build(program, target, libraries, package, Path(folder))

@@ -1,8 +1,8 @@
 """Follow documentation pages as a reader would: write the files, and type the commands.
 
 A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is the content of that file.
-With ````` ```diff models/door.toml`````, it is a change to that file. A block of the language ``console`` is a
-session: commands after ``$``, each with its output, in which ``...`` matches any text.
+A block that begins with ````` ```diff models/door.toml````` is a change to the file. A block in the language
+``console`` is a session with commands after ``$``, each followed by its output, in which ``...`` matches any text.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def blocks(text: str) -> list[Block]:
 
 
 def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    """Run a command as in a terminal of 80 columns, and return everything that it prints.
+    """Run a command as in a terminal with 80 columns, and return everything that it prints.
 
-    It runs in this process unless it needs a shell or environment variables.
+    The command runs in this process unless it needs a shell or environment variables.
     """
     name, *words = shlex.split(command)
     activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}

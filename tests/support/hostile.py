@@ -1,7 +1,7 @@
 """Pass damaged inputs to every command that reads files.
 
-``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* inputs, numbered from *FIRST*. If a command
-answers an input wrongly, the input is kept in ``hostile-READER-NUMBER`` in the current folder.
+``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* inputs, numbered from *FIRST*. If the
+answer of a command is wrong, the input is kept in ``hostile-READER-NUMBER`` in the current folder.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).resolve().parent.parent
 LONGEST = 5.0
-"""The CPU seconds after which a command is considered to hang."""
+"""The CPU time in seconds after which a command is considered to hang."""
 LARGEST = 100_000
 ANSWERS = {0, 1, 2, 3}
 WRONG = 2
@@ -50,12 +50,12 @@ UNREAD = {"FSM002", "FSM003", "FSM004", "FSM005", "FSM401", "FSM502", "FSM503", 
 """The codes of parser errors, after which the rest of the file is not examined."""
 MORE = 1
 SCHEMA = cache(schema)
-"""The schema, which is cached because it takes longer to compute than any other output."""
+"""The schema, which is cached because computing it takes longer than any other output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """An undamaged input with the files that have to be in the same folder."""
+    """An undamaged input, with the other files that have to be in its folder."""
 
     name: str
     data: bytes
@@ -68,8 +68,8 @@ class Reader:
     """A command that reads one kind of file, with undamaged inputs to start from.
 
     In a command, ``{}`` is replaced with the path of the file, and ``{name}`` with its name without the suffix.
-    ``quick`` is the number of damaged inputs to try in a normal run. A reader that may end its own process is marked
-    ``apart``, and runs in a separate one.
+    ``quick`` is the number of damaged inputs to try in a normal run. A reader runs in a separate process if ``apart``
+    is true, because it may end its own process.
     """
 
     seeds: Callable[[], list[Seed]]
@@ -80,7 +80,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """The result for a damaged input: the code of the first problem if it was refused, and any wrong answer."""
+    """The result for a damaged input, with the error code if it was refused and the wrong answer, if any."""
 
     seed: Seed
     damaged: bytes
@@ -195,9 +195,9 @@ def events() -> list[Seed]:
 
 
 def combined() -> list[Seed]:
-    """Return seeds that consist of the events, the calls and the log of one run.
+    """Return seeds from a single run, with its events, its calls and its log.
 
-    Each seed damages one of these files.
+    In each seed, a different file is damaged.
     """
     run = {
         name: recorded(f"2.1.9-forgotten.{suffix}.gz")
@@ -453,12 +453,12 @@ def damaged(seed: Seed, chosen: random.Random) -> bytes:
 
 
 class HangError(BaseException):
-    """Raised when a command takes too long; nothing in the command catches it."""
+    """Raised when a command takes too long. The command does not catch it."""
 
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Raise an error in the body if it exceeds its limit of CPU time."""
+    """Raise :class:`HangError` in the body if it exceeds the limit of CPU time."""
 
     def hangs(_number: int, _frame: object) -> None:
         raise HangError
@@ -483,7 +483,7 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
     """Return the error code with which a file was refused, and a description of a wrong answer, if any.
 
-    *chosen* limits the further commands that are tried.
+    With *chosen*, only a random choice of the further commands is tried.
     """
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""

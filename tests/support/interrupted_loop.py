@@ -1,4 +1,4 @@
-"""Interrupt an event loop before each line of asyncio in turn, with a new child process for each line.
+"""Interrupt an event loop before each line of asyncio in turn, in a new child process for each line.
 
 Usage: ``interrupted_loop.py LINES``. The script prints the lines after which the child does not end or loses the
 signal.
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 STEP = 7
-"""The distance between lines that are tried.
-
-It differs from the number of lines in one step of the loop.
-"""
+"""The distance between the lines that are tried, which differs from the number of lines in a step of the loop."""
 
 
 async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> None:

@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 @pytest.fixture(scope="module", autouse=True)
 def every_violation() -> object:
-    """Report all violations, instead of only one for each cause."""
+    """Report every violation, instead of one for each cause."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "WHOLE", 1_000_000)
         patch.setattr(grouping, "CAUSES", 1_000_000)

@@ -1,6 +1,6 @@
-"""Judge the same input with each engine and each naive interpreter.
+"""Judges that compare the engines with the naive interpreters on the same input.
 
-A judge belongs to one machine, and judges many tests, traces or histories of it.
+A judge belongs to one machine, and judges tests, traces or histories of that machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def trace_naively(machine: Machine) -> TraceJudge:
 
 
 def trace_by_monitor(machine: Machine) -> TraceJudge:
-    """Judge traces with the monitor, which assumes that each entity starts in the initial state."""
+    """Judge traces with the monitor, starting from the initial state."""
 
     def legal(trace: Trace) -> bool:
         monitor = Monitor(machine, fresh=True)
@@ -71,10 +71,7 @@ HISTORY: Mapping[str, Callable[[Machine], HistoryJudge]] = {
 
 
 def trace_of(history: History) -> Trace:
-    """Return the requests and replies of *history* in order of time.
-
-    At the same time, requests come before replies.
-    """
+    """Return the requests and replies of *history* in order of time, with requests before simultaneous replies."""
     found = [
         (each.called, 0, Observation(entity="e", event=each.event, phase="request")) for each in history.operations
     ]
@@ -87,7 +84,7 @@ def trace_of(history: History) -> Trace:
 
 
 def distinct(history: History) -> bool:
-    """Check that calls of one event never overlap, so that each reply belongs to a unique call."""
+    """Check that calls of the same event never overlap, so that it is clear which call a reply belongs to."""
     spans: dict[str, list[tuple[int, float]]] = {}
     for each in history.operations:
         spans.setdefault(each.event, []).append((each.called, float("inf") if each.returned is None else each.returned))

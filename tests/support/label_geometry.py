@@ -22,7 +22,7 @@ NEAR = 1.5
 """The minimum distance between words and lines, in pixels."""
 
 ABOVE, BELOW = 0.74, 0.16
-"""The height of letters above and below the baseline, relative to the font size."""
+"""The heights of letters above and below the baseline, relative to the font size."""
 
 
 class Point(NamedTuple):
@@ -53,7 +53,7 @@ class Box(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The texts of a picture, not yet measured, and its lines as closely spaced points."""
+    """The texts of a picture before they are measured, and its lines as closely spaced points."""
 
     texts: list[tuple[Style, Point, str]]
     lines: list[tuple[str, list[Point]]]

@@ -1,6 +1,6 @@
 """Kill a process at each system call while it writes an output file, and find files that it leaves behind.
 
-Usage: ``python tests/support/leftovers.py new|old [named]``. The output file is new, or replaces an old file; with
+Usage: ``python tests/support/leftovers.py new|old [named]``. The output file is new or replaces an old file. With
 *named*, a system without unnamed files is simulated. The script prints all system calls, and then the calls at which
 a kill left another file behind. It fails if the output file itself is torn.
 """

@@ -1,4 +1,4 @@
-"""Provide live tests with one shared daemon for each version of containerd."""
+"""Fixtures for live tests that share one daemon for each version of containerd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", params=[pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in VERSIONS])
 def containerd(request: pytest.FixtureRequest) -> Iterator[Containerd]:
-    """Yield a running daemon; each test must clean up everything that it creates in the daemon.
+    """Yield a running daemon. Each test must clean up everything that it creates there.
 
     With ``--dist loadgroup``, all tests of one version run in the same worker.
     """

@@ -1,4 +1,4 @@
-"""Summarize the tests of one version: a clause holds, is violated, is tolerated, or is not covered."""
+"""Summarize the tests of one version by clause. A clause holds, or is violated, tolerated or not covered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fsm.machine import Clause, Machine
 
 Place: TypeAlias = tuple[str, str]
-"""The name of a row and the name of a state. A row is an event or the end of a call."""
+"""The names of a row and a state. A row is an event or the end of a call."""
 
 
 UNASKED: Final = "no test asks for what is not to happen"
@@ -33,7 +33,7 @@ UNREACHED: Final = "no step of a test leads there"
 class Holds:
     """The result of a clause that no test violated.
 
-    Tests reached ``met`` of its ``cells``.
+    Tests reached ``met`` of its cells, whose number is ``cells``.
     """
 
     met: int
@@ -43,10 +43,10 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """The result of a clause that failed without a profile, or only deviated in the ways named in ``tolerated``.
+    """The result of a clause that failed without a profile, or that only had the deviations in ``tolerated``.
 
     ``known`` is true if nothing fails under the profile of the version, and ``always`` if some test failed in every
-    repetition. ``traces`` has the failures as text, the shortest first.
+    repetition. ``traces`` contains the failures as text, with the shortest first.
     """
 
     traces: tuple[str, ...]
@@ -82,7 +82,7 @@ def clauses(machine: Machine) -> dict[str, Clause]:
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
     """Return the cells that *profile* changes.
 
-    No other cell can be legal with the profile and illegal without it.
+    Only in these cells can behaviour be legal with the profile and illegal without it.
     """
     ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
@@ -98,8 +98,8 @@ def column(
 ) -> Column:
     """Summarize the results of *version* for each clause.
 
-    *plain* has the tests without a profile, and *profiled* the tests under the profile of the version. *fields* tells
-    whether fields of the status were observed.
+    *plain* contains the tests without a profile, and *profiled* the tests under the profile of the version. *fields*
+    is true if the fields of statuses were observed.
     """
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     met = _met(plain) | _met(profiled)
@@ -142,7 +142,7 @@ def column(
 def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
     """Return the result of a clause about fields.
 
-    The cells of such a clause are states, which count as tested if some step started in them.
+    The cells of such a clause are states. A state counts as covered if some step started in it.
     """
     states = machine.requires[name].states
     been = {state for _, state in met} & states
@@ -170,7 +170,7 @@ def _place(plan: Plan, cell: tuple[int, int]) -> Place:
 def _met(tested: Tested) -> set[Place]:
     """Return the cells that tests seem to have reached.
 
-    This is a guess, as an unobserved event may have come earlier.
+    This is a guess, because an unobserved event may have changed the state before.
     """
     plan = tested.oracle.plan
     return {_place(plan, cell) for edge in plan.edges if tested.cover.took(edge) for cell in edge.cells}
@@ -214,7 +214,7 @@ def _deviations(tested: Tested) -> dict[str, str]:
 
 
 def _at_times(failure: Failure) -> bool:
-    """Check for a flaky failure of a clause that no contract requires, such as a side effect."""
+    """Check for a flaky failure of a clause that no contract requires, for example about a side effect."""
     return (
         failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
     )

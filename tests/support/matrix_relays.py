@@ -1,8 +1,8 @@
 """Test one version of containerd with a plugin, and return the results as columns of the matrix.
 
-The steps of the system ``node`` are performed once, and the calls and the plugin's events are recorded. Each machine
-for plugins judges this recording without a profile and under the profile of the version. If the recording fails
-without a profile, further tests look for the shortest test of each failure.
+The steps of the system ``node`` are performed once, while the calls and the plugin's events are recorded. Each
+machine for plugins judges this recording without a profile and under the profile of the version. If the recording
+fails without a profile, further tests look for a shortest test for each failure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
-"""The machines that judge the events of plugins, with a flag for those that also need the calls."""
+"""The machines that judge the events of plugins, and whether they also need the calls."""
 
 RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
 """The versions that support plugins."""
@@ -72,8 +72,8 @@ def relayed(version: str) -> list[Column]:
             (daemon.folder / "calls.jsonl").write_bytes(b"".join(calls))
             seconds = time.monotonic() - began
             found = column(node(profile), version, tested, tested, fields=False, seconds=seconds)
-            # There are hundreds of joint states; if each unreached state had a reason, the reasons would fill most of
-            # the page.
+            # There are hundreds of joint states. A reason for each state that was not reached would fill most of the
+            # page.
             cells: dict[str, Cell] = {
                 name: replace(cell, missed=(UNTRIED,)) if isinstance(cell, Holds | NotCovered) else cell
                 for name, cell in found.cells.items()
@@ -143,7 +143,7 @@ def _broken(judgements: Sequence[Judgement]) -> list[Violation]:
 
 
 def _step(event: str) -> str:
-    """Return the step of ``node`` that notifies a plugin of *event*.
+    """Return the step of ``node`` in which a plugin is notified of *event*.
 
     >>> _step("StartContainer"), _step("RunPodSandbox")
     ('start-container', 'run-pod')

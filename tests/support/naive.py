@@ -1,8 +1,8 @@
 """A slow interpreter of traces, as a second opinion on the monitor.
 
-It is written from the definitions: it reads the cells of a machine's dataclasses, and shares no code with
-:mod:`fsm.machine.table` or :mod:`fsm.monitor`. It merges and skips nothing, so a trace of more than a few
-observations takes long.
+It follows the definitions: it reads the cells in a machine's dataclasses, and shares no code with
+:mod:`fsm.machine.table` or :mod:`fsm.monitor`. It neither merges nor skips anything, so only short traces can be read
+in a reasonable time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ class Way(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in progress or an abandoned one.
-
-    ``acted`` is the state in which it first took effect.
-    """
+    """A call that is in progress or abandoned. ``acted`` is the state in which it first took effect."""
 
     event: str
     stage: Stage
@@ -74,7 +71,7 @@ def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """Return the possible ends of a call in *state*, or nothing if it cannot end there."""
+    """Return the possible ends of a call in *state*, if it can end there."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
@@ -109,8 +106,8 @@ def first_unexplained(
 ) -> int | None:
     """Return the index of the first observation that no behaviour explains, or ``None``.
 
-    *seen* has the signals that the trace shows. An abandoned call may act at any later time and more than once,
-    because its caller may have repeated it; with *once*, it acts at most once.
+    *seen* contains the signals that the trace shows. An abandoned call may act at any later time. It may act more
+    than once, because its caller may have repeated it; with *once*, it acts at most once.
     """
     found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
     return next((index for index, (_, after) in enumerate(found) if not after), None)
@@ -119,7 +116,7 @@ def first_unexplained(
 def beliefs(
     asking: Asking, trace: Sequence[Observation], *, fresh: bool = False
 ) -> Iterator[tuple[set[Situation], set[Situation]]]:
-    """Yield the possible situations before and after each observation, up to the first inexplicable one."""
+    """Yield the possible situations before and after each observation, until an observation is inexplicable."""
     machine = asking.machine
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
@@ -211,10 +208,7 @@ class Asking:
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after an abandoned call of *event* acts.
-
-        *left* is the situation without that call.
-        """
+        """Yield the situations after an abandoned call of *event* acts, where *left* is the situation without it."""
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -282,7 +276,7 @@ class Asking:
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
         """Yield the situations after the caller of *event* gives up.
 
-        The call may also have ended by an interruption.
+        If an interruption has already ended the call, the situation does not change.
         """
         waiting = [call for call in set(here.calls) if _waits(call, event)]
         if not waiting:
@@ -323,7 +317,7 @@ class Asking:
 def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
     """Return the index of the first output that no run from the initial state emits, or ``None``.
 
-    The duration of calls is ignored. The outputs of an event are emitted together, so all of them must occur.
+    The duration of calls is ignored. An event emits its outputs together, so all of them must be in *outputs*.
     """
     now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):

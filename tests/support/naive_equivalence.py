@@ -1,7 +1,7 @@
-"""A slow second opinion on equivalence, which applies the definition to the cells.
+"""A slow second opinion on equivalence that applies the definition to the cells.
 
-Every code that one of the machines mentions is distinguished everywhere, and indefinite replies are possible
-everywhere. Bisimilarity is computed by removing pairs of situations until nothing changes, and traces are followed
+Every error code that one of the machines mentions is distinguished everywhere, and indefinite replies are possible
+everywhere. Bisimilarity is computed by removing pairs of situations until nothing changes. Traces are followed
 through sets of situations.
 """
 

@@ -1,7 +1,7 @@
-"""A second opinion on linearizability, which follows a history in time and keeps every possibility.
+"""A second opinion on linearizability that follows a history in time and keeps every possibility.
 
-It takes every possible step between two instants of the history, and never chooses or undoes a step. It reads cells
-in the same way as :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
+Between two instants of the history, it takes every possible step, without choosing or undoing any. It reads cells
+like :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def linearizable(machine: Machine, history: History) -> bool:
 
 
 def explained(machine: Machine, history: History) -> bool:
-    """Check whether a single order of the operations explains *history*."""
+    """Check whether some order of the operations explains *history*."""
     return all(_Entity(machine, part, entity).found() for entity, part in history.parts())
 
 
@@ -138,8 +138,8 @@ class _Entity:
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
         """Yield the situations after an unspecified instant of operation *number*.
 
-        If *moves* is false, the instant is an end that the model leaves open, which neither changes the state nor
-        emits anything.
+        If *moves* is false, the instant is the end of a call that the model leaves open. Such an end neither changes
+        the state nor emits anything.
         """
         last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):

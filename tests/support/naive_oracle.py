@@ -1,8 +1,8 @@
-"""A second opinion on tests of the kit, which keeps all possibilities after each step.
+"""A second opinion on tests of the test kit that keeps all possibilities after each step.
 
-A test may leave one call at a time in progress and resume it later. After each step it reads the shown state, and
-then the outputs since the last reading. This module reads cells in the same way as :mod:`naive`, and shares no code
-with :mod:`fsm.conformance`.
+A test may leave one call at a time in progress and resume it later. After each step, the test reads the shown state,
+and then the outputs since the last reading. This module reads cells like :mod:`naive`, and shares no code with
+:mod:`fsm.conformance`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 Test: TypeAlias = "Sequence[tuple[Stimulus, Response]]"
 Far: TypeAlias = Literal["asked", "begun", "cut", "over", "held"]
-"""The stage of the event of a step.
-
-It is ``held`` if the call stays in progress until a later step resumes it.
-"""
+"""The stage of an event, which is ``held`` if a call stays in progress until a later step resumes it."""
 
 
 class Now(NamedTuple):
@@ -48,14 +45,14 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """Return the possible numbers of explained outputs after *emits*, or nothing if *outputs* contradicts them."""
+    """Return the number of explained outputs after *emits* in a list, which is empty if *outputs* differ."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []
 
 
 def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iterator[tuple[Now, bool]]:
-    """Yield the situation after each hidden event, and whether the event interrupts calls."""
+    """Yield the situations after each hidden event, and whether the event interrupts calls."""
     for event in machine.events.values():
         if event.kind != "hidden":
             continue

@@ -1,4 +1,4 @@
-"""A slow second opinion on watching properties, which judges every run that fits the observations.
+"""A slow second opinion on watching properties that judges every run that fits the observations.
 
 The runs come from :mod:`brute_force`, which shares no code with the tested engine.
 """
@@ -25,11 +25,11 @@ CODES = frozenset({"BUSY", "GONE"})
 
 
 class BeyondError(Exception):
-    """Raised for an observation that is outside the vocabulary of the machine."""
+    """Raised for an observation with words that the machine does not have."""
 
 
 def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
-    """Return a random run in which calls tend to end, and none has an unspecified end."""
+    """Return a random run in which calls usually end, but never in an unspecified way."""
     model = MachineModel(machine)
     run: list[Step] = []
     here = model.initial

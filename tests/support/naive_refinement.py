@@ -1,7 +1,7 @@
 """A slow second opinion on refinement.
 
 The runs of one machine are enumerated step by step from its cells. For each run, :mod:`naive` reads the observations
-and keeps the possible situations of the other machine. No code is shared with the checker or the monitor.
+and keeps the possible situations of the other machine. The checker and the monitor share no code with this module.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 ANY = frozenset({"ok", "error"})
-"""The replies to try if the specification is silent."""
+"""The replies that are tried if the specification is silent."""
 
 
 class Going(NamedTuple):
-    """A call in progress, which may not have acted yet, or may have ended with one of several possible replies."""
+    """A call in progress. It may not have acted yet, or may have ended with one of several possible replies."""
 
     event: str
     stage: str

@@ -1,4 +1,4 @@
-"""A domain with a pod and two containers, and a plugin that records its calls, for tests of the NRI layer."""
+"""Parts for tests of the NRI layer: a domain with a pod and two containers, and a plugin that records calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def domain_of_two(
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(sut.FakePlugin):
-    """A plugin that records the requests and objects that it receives. ``heard`` also has the plugin's index."""
+    """A plugin that records its requests and the objects in them. ``heard`` also contains the plugin's index."""
 
     heard: Heard = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -50,6 +50,6 @@ def always(answer: Answer) -> Callable[[Request], Answer]:
 
 
 def adjusted(nri: NRI, container: Container = ONE) -> Fields | None:
-    """Relay the creation of a container, and return the adjustments of plugins, if any."""
+    """Relay the creation of a container, and return the adjustments by plugins, if any."""
     answers = nri.relay("create-container", POD, container)
     return answers.adjust if answers else None

@@ -1,7 +1,7 @@
 """Unpack programs from Debian's packages into ``.venv/containerd``, without installing them.
 
-Packages of other Debian suites are fetched from the archive that this machine uses. Their indexes are kept apart from
-those of the system.
+Packages of other Debian suites are fetched from the archive that this machine uses. The indexes of these suites are
+kept apart from the system's indexes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
 
 
 def chosen(version: str, there: Sequence[str]) -> str:
-    """Return the Debian package version that matches *version*, from the versions *there*; empty if none matches.
+    """Return the package version in *there* that matches *version*, or an empty string if none does.
 
     >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"])
     ('2.1.9+ds1-5', '')
@@ -113,7 +113,7 @@ is new in it, and write the page: python tests/support/conformance_matrix.py --w
 
 
 def sources(text: str, own: str, suite: str) -> str:
-    """Return the entries for the suite *own* in *text*, a file of apt's sources, changed to *suite*.
+    """Return the entries for the suite *own* in *text*, the content of a sources file of apt, changed to *suite*.
 
     >>> print(sources("deb mirror://here bookworm main\\ndeb mirror://here bookworm-updates main", "bookworm", "trixie"))
     deb mirror://here trixie main

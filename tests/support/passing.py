@@ -31,9 +31,9 @@ OPTIONS = (
 
 
 class Echo(grpc.GenericRpcHandler):
-    """A server that echoes the messages of all methods, and the caller's metadata at the start and at the end.
+    """A server that echoes all messages of any method, and the caller's metadata at both ends of the call.
 
-    The metadata keys ``code`` and ``text-bin`` set the status of the call. All received messages are kept.
+    The metadata keys ``code`` and ``text-bin`` set the status of the call. The received messages are kept.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Passing:
 def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
     """Wait up to a minute until a condition holds.
 
-    The error message contains the last values of *met*.
+    If it does not, the error message contains the last values in *met*.
     """
     ends = time.monotonic() + 60
     while not what():

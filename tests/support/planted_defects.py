@@ -1,6 +1,6 @@
-"""Defects to plant in engines, one at a time, which the brute force must find.
+"""Defects that are planted in the engines one at a time, and that the brute force must find.
 
-A defect replaces a function of an engine with a wrong one, whose name describes the error.
+A defect replaces a function of an engine with a wrong function, whose name describes the error.
 """
 
 from __future__ import annotations

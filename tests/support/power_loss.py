@@ -1,11 +1,11 @@
 """Check the files that a power failure may leave at any moment of a change (like ALICE: Pillai et al., OSDI 2014).
 
 Usage: ``python tests/support/power_loss.py STORE [FAULT]``. The script records the system calls of a real change with
-``strace`` and assumes that the power may fail after any of them. A file system may then have kept any part of the
-data written to a file since that file was last synced, and any of the names created, moved or removed in a folder
-since that folder was. Each such state is written to a folder and read by the store, which must find either the last
-acknowledged content or that of the change in progress. The script prints the number of states, and fails at the first
-wrong one.
+``strace``, and assumes that the power may fail after any of them. A file system may then have kept any part of the
+data that was written to a file since the file was last synced. In the same way, it may have kept any of the names
+that were created, moved or removed in a folder since the folder was last synced. Each such state is written to a
+folder and read by the store, which must find either the last acknowledged content or the content of the change in
+progress. The script prints the number of states, and fails at the first wrong state.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 FOLDER = -1
-"""The mark for folders."""
+"""The number that stands for a folder in place of a file."""
 
 Tree: TypeAlias = "dict[str, bytes | None]"
-"""The content of every file by path, and ``None`` for folders."""
+"""The content of every file by its path. For folders, the content is ``None``."""
 
 
 class Names(NamedTuple):
@@ -56,14 +56,14 @@ class Synced(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A mark in the log that a step has returned, after which its change must not be lost."""
+    """Marks in the log that a step has returned. After that, the change of the step must not be lost."""
 
 
 Operation: TypeAlias = Names | Written | Synced | Acknowledged
 
 
 class Changes(NamedTuple):
-    """Steps to perform in a folder that ``prepare`` sets up.
+    """The steps of a test, which are performed in a folder that ``prepare`` sets up.
 
     ``found`` lists the contents that ``read`` must return before the first step and after each step.
     """

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
-"""The number of edits of each recording.
+"""The number of edits that are made to each recording.
 
-Crowded recordings get fewer edits, as judging one takes seconds.
+Recordings that take seconds to judge have fewer edits.
 """
 
 CONCURRENT: Final = tuple(
     f"concurrent/{version}-{run}" for version in VERSIONS[1:] for run in ("six-clients", "six-clients-deadlines")
 )
-"""The name prefixes of recordings of six concurrent clients, which sometimes give up calls."""
+"""The prefixes of the names of recordings with six concurrent clients that sometimes abandon calls."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
 RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
-"""Recordings with a restart of containerd, which makes them illegal under ``--restarts none``."""
+"""Words in the names of recordings that contain a restart of containerd, so that ``--restarts none`` rejects them."""
 
 MEASURED: Final = "\n## In all\n"
 """The start of the generated tables. The text before it is written by hand."""

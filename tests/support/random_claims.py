@@ -1,4 +1,4 @@
-"""Generate random claims about a machine, as text that an author would write."""
+"""Generate random claims about a machine, in the text form that an author would write."""
 
 from __future__ import annotations
 

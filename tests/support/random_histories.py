@@ -1,7 +1,4 @@
-"""Generate random histories of threads that use a machine concurrently.
-
-Some of the histories are then changed.
-"""
+"""Generate random histories of threads that use a machine concurrently, some of them with a random change."""
 
 from __future__ import annotations
 

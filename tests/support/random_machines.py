@@ -32,13 +32,13 @@ LEVELS = ("MUST", "SHOULD", "MAY", "observed")
 
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD", "")
 ELSEWHERE = "# elsewhere"
-"""The mark for the end of a call in a state in which it can be but cannot begin."""
+"""The mark for the end of a call in a state where the call cannot begin but may end."""
 SEEN_OUTPUTS = (None, None, None, (), ("x",), ("y",), ("x", "y"))
 LONGEST = 7
 WIDEST = 3
-"""The maximum numbers of observations and of requests without a reply.
+"""The maximum numbers of observations and of calls in progress.
 
-Both are small because every order is tried.
+Both numbers are small, because every order is tried.
 """
 
 

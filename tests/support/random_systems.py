@@ -39,9 +39,9 @@ def random_system(chance: random.Random, copies: int = 2) -> System:
 
 
 def is_small(system: System, states: int, moves: float = math.inf) -> bool:
-    """Check whether a system has few states, and few moves of each event.
+    """Check whether a system has few states, and few moves in each event.
 
-    A limit on states is not enough, because the outcomes of an event grow exponentially in number with its moves.
+    A limit on states is not enough, because the number of outcomes of an event grows exponentially with its moves.
     """
     table = SystemTable(system)
     if any(len(path.moves) > moves for event in table.joint for path in event.paths):
@@ -127,7 +127,7 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
 
 
 def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
-    """Extend a system with the words that :func:`random_text` does not use, such as replies of ways."""
+    """Extend a system with keys that :func:`random_text` does not use, such as the replies of ways."""
     lines = []
     calls = False
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""Generate random tests of the kit with the answers of a random implementation.
+"""Generate random tests of the test kit with the answers of a random implementation.
 
 Some of the tests are then changed.
 """

@@ -1,4 +1,4 @@
-"""Read textual pictures with the programs for which they are written."""
+"""Read pictures in text form with the programs for which they are written."""
 
 from __future__ import annotations
 

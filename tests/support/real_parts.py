@@ -1,7 +1,7 @@
 """Find programs and npm packages that tests require.
 
-If a requirement is missing, the test is skipped with the command that installs it. ``.ci/setup test`` installs all
-requirements, and ``.ci/run`` allows no skip.
+If a requirement is missing, the test is skipped with a message that contains the command to install it.
+``.ci/setup test`` installs all requirements, and ``.ci/run`` allows no test to be skipped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Generate random machines whose relation is known.
-
-There are profiles that deviate, and machines that allow less.
-"""
+"""Generate random machines with a known relation: a profile that deviates, or a variant that allows less."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ about = "As it was."
 
 
 def deviating(chance: random.Random) -> Machine:
-    """Return a random machine whose profile ``old`` has a few deviations or, if they have no effect, none."""
+    """Return a random machine whose profile ``old`` has a few deviations, or none if they would have no effect."""
     text = random_text(chance)
     try:
         machine = machine_of(text)
@@ -78,10 +75,7 @@ def _kept(cell: Moves) -> tuple[Outcome, ...]:
 
 
 def narrowings(machine: Machine) -> list[Machine]:
-    """Return variants that allow less than *machine*.
-
-    Each lacks an outcome or specifies a silent cell.
-    """
+    """Return variants that allow less than *machine*, because an outcome is missing or a silent cell is specified."""
     return [
         each.machine
         for each in mutants(machine)

@@ -1,4 +1,4 @@
-"""Read report formats of other tools strictly."""
+"""Read the report formats of other tools strictly."""
 
 from __future__ import annotations
 

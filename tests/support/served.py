@@ -46,8 +46,8 @@ def served(
 ) -> Iterator[str]:
     """Run a server in a thread, and yield its address.
 
-    With *plugins*, NRI plugins may connect to ``nri.sock``. With *kept*, the next server below the same folder
-    restores the state.
+    With *plugins*, NRI plugins may connect to ``nri.sock``. With *kept*, the state is kept in *folder*, and the next
+    server in the same folder restores it.
     """
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()

@@ -1,10 +1,10 @@
 """Run the model checker SPIN on many exported machines together, and store its answers.
 
-A verifier is a C program that takes longer to compile than everything else together. Therefore many exported texts
-are merged into one, in which a number distinguishes their names and selects the text that runs.
+A verifier is a C program, which takes longer to compile than everything else takes together. Therefore, many exported
+texts are merged into one text. Numbers in it keep their names distinct and select the text that runs.
 
-The answers are stored in ``tests/interop/spin``, keyed by the text that SPIN reads, and SPIN is run only for texts
-that have none yet. ``FSM_SPIN=store`` stores new answers, and ``FSM_SPIN=again`` runs SPIN on all texts.
+The answers are stored in ``tests/interop/spin`` by the text that SPIN reads. SPIN runs only for texts without an
+answer. ``FSM_SPIN=store`` stores new answers, and ``FSM_SPIN=again`` runs SPIN on all texts.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ MODE = os.environ.get("FSM_SPIN", "")
 STEPS = 1_500
 """The maximum number of parts in one verifier.
 
-Twice as many take three times as long to compile.
+If there are twice as many parts, the verifier takes three times as long to compile.
 """
 MOST = 100
 """The maximum number of processes in one verifier, as limited by SPIN."""
 ALIKE = 30
 """The maximum number of parts that share a process.
 
-With more parts, the expressions that select a part become too long.
+With more parts, the expressions that select a part would become too long.
 """
 CHOSEN = 77_777
-"""The placeholder for the number of the chosen part in the source of the verifier."""
+"""A placeholder in the source of the verifier for the number of the chosen part."""
 UNSET = 1
-"""The placeholder for the initial value of a variable, since SPIN accepts only numbers there."""
+"""A placeholder for the initial value of a variable, which must be a number in SPIN."""
 
 
 def needed() -> None:
@@ -230,7 +230,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the stored answers differ from the needed ones, or store the latter if the user asked for that."""
+        """Fail if the stored answers are not the needed ones. Under ``FSM_SPIN=store``, update them instead."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Clients of streams that behave like Kubernetes' own clients, over SPDY and over WebSocket."""
+"""Streaming clients that behave like Kubernetes' own clients, over SPDY and over WebSocket."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def commanded(
 ) -> tuple[bytes, bytes, dict[str, Any]]:
     """Run a remote command, and return its output, its errors and its result.
 
-    If there is input, it is sent and then closed once the output contains *until*.
+    Input is sent if there is any, and is closed once the output contains *until*.
     """
     kinds = wanted or ("error", *(("stdin",) if given is not None else ()), "stdout", "stderr")
     return (_over_spdy if transport == "spdy" else _over_websocket)(url, kinds, given, until)

@@ -1,6 +1,6 @@
-"""Scale the number of random inputs with the Hypothesis profile.
+"""Choose the number of random inputs by the Hypothesis profile.
 
-There are few by default, and many with ``--hypothesis-profile thorough`` (``.ci/nightly``).
+The default number is small. ``--hypothesis-profile thorough``, as in ``.ci/nightly``, makes it large.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from hypothesis import settings
 
 TIMES: Final = settings().max_examples // 100
-"""The ratio of random inputs in this run to those in the default run."""
+"""The number of random inputs in this run, as a multiple of the default number."""
 
 
 def amount(quick: int, *, night: int) -> int:

@@ -1,7 +1,7 @@
-"""Pods that behave like containerd, even if containerd differs from the machine.
+"""Pods that behave like containerd's pods, even where these differ from the machine.
 
-Three kinds of behaviour are not in any profile, because no contract can allow them: a pod that failed or was removed
-exists again after a restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
+Three kinds of behaviour are in no profile, because no contract can allow them. A pod that failed or was removed may
+exist again after a restart, a name may stay reserved without a pod, and a failed run may leave a ready pod.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class UpstreamPods(Pods):
         return replace(status, state=NOT_READY)
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Run a pod, and put it into the store before anything watches it."""
+        """Run a pod, and put it into the store before the watch on it starts."""
         id_ = await super().run(name, limits)
         pod = self._store[id_]
         try:
@@ -71,7 +71,7 @@ class UpstreamPods(Pods):
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return the stages of the base class, but never shut down a sandbox that failed to start."""
+        """Return the stages of the base class, but do not shut down a sandbox that fails to start."""
         name, metadata, network, entry, start, *_ = super()._stages(pod)
         return name, metadata, network, Stage(entry.make), start, Stage(lambda: self._pause(pod), entry.unmake)
 
@@ -80,19 +80,13 @@ class UpstreamPods(Pods):
             self._pauses.create(pod.metadata("none"))
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Fail the run.
-
-        If the metadata cannot be deleted, it stays behind together with the name, but without a pod.
-        """
+        """Fail the run. If the metadata cannot be deleted, it is left behind with the name, but without a pod."""
         if error.left == NAME_AND_METADATA:
             self._take(pod, "run", "undone", str(error))
         await super()._fail_run(pod, error)
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop the pod.
-
-        The record of a ready pod is changed later, by the watch.
-        """
+        """Stop the pod. The record of a ready pod changes later, when the watch notices the exit."""
         pod = self.find(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
@@ -125,7 +119,7 @@ class UpstreamPods(Pods):
         self._release(pod)
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        """Write the limits of the pod without its state."""
+        """Write the limits of the pod, but not its state."""
         del state
         super()._write(pod, "none")
 
@@ -136,10 +130,7 @@ class UpstreamPods(Pods):
                     await self._recover(store.load(id_))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add a recovered pod in any state.
-
-        Its name is reserved only if it has a pause container.
-        """
+        """Add a recovered pod, whatever its state. Reserve its name only if it has a pause container."""
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
@@ -153,7 +144,7 @@ class UpstreamPods(Pods):
 
     @property
     def _pauses(self) -> MetadataStore:
-        """Return the pause containers, each with a copy of its pod's metadata."""
+        """Return the store of pause containers, each with a copy of its pod's metadata."""
         return MetadataStore(self.metadata.root.with_name("containers"))
 
 

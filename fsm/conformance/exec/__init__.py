@@ -1,6 +1,6 @@
 """Run the system under test in a separate process.
 
-Its command exchanges lines with fsm. Each exchange has a time limit, and no process is left behind.
+The process exchanges lines with fsm. Each exchange has a time limit, and no process is left behind.
 """
 
 import os
@@ -18,15 +18,15 @@ LONGEST: Final = 1 << 20  # maximum length of a line in bytes
 KEPT: Final = 5  # number of lines to keep from the end of standard error, in addition to the first line of a Go panic
 _PANICS: Final = ("panic:", "fatal error:")
 
-SHOWN: Final = 200  # maximum number of characters of a line of standard error, or of any line in a message
+SHOWN: Final = 200  # maximum number of characters to keep of a line of standard error, or to show of any line
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"
-"""The environment variable with the folder for files that outlive the process of the command."""
+"""The environment variable that names the folder for files that outlive the process."""
 
 
 class TalkError(Exception):
-    """The command breaks the protocol. The message is a clause, such as *the process wrote no line within 5 s*."""
+    """The command broke the protocol. The message is part of a sentence: *the process wrote no line within 5 s*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -142,7 +142,7 @@ class Process:
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
-        """Describe how the command ended. It must not be running."""
+        """Describe how the command ended. Call this only when it is no longer running."""
         code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"

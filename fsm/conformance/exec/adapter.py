@@ -27,13 +27,13 @@ VERSION: Final = 1
 
 TIMEOUT: Final = 5.0  # default number of seconds to wait for an answer
 START: Final = 30.0  # default number of seconds to wait for the greeting
-GRACE: Final = 2.0  # default number of seconds that a child has for exiting by itself
+GRACE: Final = 2.0  # default number of seconds that a child has to exit by itself
 
 Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The observations if the child exits during an event. By default, the next process shows the state."""
+    """The response to assume if the child exits during an event. By default, the next process shows the state."""
 
     reply: str = ""
     shows: str | None = None
@@ -107,7 +107,7 @@ def child(
 class Talk:
     """The conversation with a command, which is started when needed.
 
-    Several threads may send requests at once; one of the waiting threads then reads the answers for all of them.
+    Several threads may send requests at once. One of the waiting threads then reads the answers for all of them.
     ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time.
     ``arranged`` collects the outcomes to arrange for the next event. ``died`` is true if the process exited instead
     of giving the last answer.
@@ -284,7 +284,7 @@ class Talk:
 
 
 class Child:
-    """A child process as a SUT, which several threads may call at once if the child is parallel.
+    """A SUT that runs as a child process. Several threads may call it at once if the child is parallel.
 
     The methods for missing abilities are ``None``, so ``isinstance`` checks against their protocols fail.
     """

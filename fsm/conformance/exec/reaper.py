@@ -38,7 +38,7 @@ def start(command: list[str]) -> int:
         os.setsid()
         control(PDEATHSIG, signal.SIGKILL)  # needed if the reaper of the process is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(each, signal.SIG_DFL)  # Python ignores these signals; so would the command.
+            signal.signal(each, signal.SIG_DFL)  # Python ignores these signals, and the command would inherit this.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and parse the words again)
     except OSError as error:
@@ -62,7 +62,7 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Reap every process that has exited. Return whether any is left, and the exit status of *child*, if known."""
+    """Reap all exited processes. Return whether any process is left, and the exit status of *child*, if known."""
     with suppress(ChildProcessError):
         while True:
             ended, how = os.waitpid(-1, os.WNOHANG)

@@ -1,7 +1,7 @@
 """Build a well-formed machine from a written model, or report every error in the model.
 
-This module checks the rules that the engines rely on.  Every cell exists, every name is defined, calls have replies
-and signals have none, and a call that begins can end.  :mod:`fsm.language.codes` has the rules and their codes.
+This module checks the rules that the engines rely on: every cell exists, every name is defined, calls have replies
+and signals have none, and a call that begins can end. :mod:`fsm.language.codes` has the rules and their codes.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from fsm.machine import Machine, Omission, State, StateKind
 __all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 500_000
-"""Maximum number of outcomes in the table of a machine. Each cell of an event counts like the largest one."""
+"""Maximum number of outcomes in the table of a machine. Each cell of an event counts like its largest cell."""
 
 
 def build(model: Model) -> Machine:

@@ -1,4 +1,4 @@
-"""Build the cells of an event, or of an override of an event."""
+"""Build the cells of events and of their overrides."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -219,7 +219,7 @@ def _as_tuple(written: str | Sequence[str]) -> tuple[str, ...]:
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
-"""Words that an event inherits with ``like``, and that it must not use itself."""
+"""Words that an event with ``like`` inherits and must not use itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

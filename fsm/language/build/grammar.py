@@ -1,6 +1,6 @@
 """Parse conditions on machines and systems.
 
-Both kinds share the words ``not``, ``and``, ``or`` and ``then``, and parentheses.
+Both kinds of conditions share the words ``not``, ``and``, ``or`` and ``then``, and parentheses.
 """
 
 import re
@@ -127,7 +127,7 @@ class Grammar(ABC):
 
     @abstractmethod
     def atom(self, word: str) -> Condition:
-        """Parse a condition that begins with *word*, which is neither a defined name nor composed of others."""
+        """Parse a simple condition that begins with *word*, which is not a defined name."""
 
     def word(self, expected: str) -> str:
         word = self.peek()
@@ -270,7 +270,10 @@ PART_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a condition may mention: copies by part, and joint events by each of their names."""
+    """The names that a condition may use.
+
+    ``meant`` maps each part to its copies, and ``events`` maps each name of joint events to these events.
+    """
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]

@@ -1,4 +1,4 @@
-"""Collect all errors of a file instead of stopping at the first one."""
+"""Collect all errors in a file instead of stopping at the first error."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors below the path ``at``, without duplicates. ``place`` maps a path to where it is written."""
+    """Collects the errors below the path ``at``, without duplicates. ``place`` maps paths to places in the file."""
 
     model: File[F]
     at: Keys = ()
@@ -40,7 +40,7 @@ class Problems(Generic[F]):
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Return whether *word* is ``None`` or in *names*. If not, add an error, which begins with *what*."""
+        """Return whether *word* is ``None`` or in *names*. If not, add an error that begins with *what*."""
         if word is None or word in names:
             return True
         self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)
@@ -70,7 +70,7 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    """Return the clause of the event *name* if it names none. *problems* are those below the event."""
+    """Return the clause that applies if the event *name* names no clause. *problems* collects errors in the event."""
     given = citation(problems, written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
@@ -130,9 +130,9 @@ def definitions(
 ) -> dict[str, str | tuple[str, ...]]:
     """Return the definitions in *define*, and report errors in them.
 
-    Conditions are returned as written, and sets within a set are replaced by their states.  A name that is also the
-    name of a state, or in *taken*, the names by kind, is an error, and left out.  Other errors are a definition that
-    none of *texts* uses, a member of a set that is not a state, and circular definitions.
+    Conditions are returned as written, and sets within a set are replaced by their states. It is an error if a name
+    is also the name of a state or is in *taken*, which maps kinds to names, and such definitions are left out. Other
+    errors are definitions that none of *texts* uses, members of sets that are not states, and circular definitions.
     """
     sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}

@@ -179,7 +179,7 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        For a system there is no ``.ends``, and the assumption always covers the events of every copy.
+        A system has no ``.ends``, and the assumption always covers the events of all copies.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -226,7 +226,7 @@ class ClaimBuilder:
 
 
 def listed(value: T | list[T] | None, kind: str) -> list[tuple[T, Keys]]:
-    """Return the values in *value*, each with its place below a table. A value may also stand for a list of one."""
+    """Return the values in *value*, each with its place below a table. A single value is treated as a list."""
     if isinstance(value, list):
         return [(each, (kind, index)) for index, each in enumerate(value)]
     return [] if value is None else [(value, (kind,))]
@@ -253,8 +253,8 @@ AnyModel: TypeAlias = Machine | System
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
     """Build the specification in *file*, or raise :class:`InputError` with every semantic error in it.
 
-    *find* returns the machine or system with a given name.  In a system, claims about each copy of a part are made
-    about copy number *copy*.  Unless that is 0, all other claims are left out.
+    *find* returns the machine or system with a given name. In a system, claims about each copy of a part are made
+    about copy number *copy*. If *copy* is not 0, all other claims are left out.
     """
     problems = Problems(model=file)
     written = file.written

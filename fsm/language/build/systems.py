@@ -1,7 +1,7 @@
-"""Build a well-formed system from a written one, or report every error in it.
+"""Build a well-formed system from a written system, or report every error in it.
 
-Copies are enumerated here.  A joint event that is *of* a part becomes one event for each copy of that part.  A step
-with ``every`` becomes one step for each copy.  Each condition is bound to the copies that it is about.
+This module enumerates the copies of parts. A joint event that is *of* a part becomes one event for each copy of that
+part. A step with ``every`` becomes one step for each copy. Each condition is bound to the copies that it is about.
 """
 
 import re
@@ -54,7 +54,7 @@ def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, keys: Keys) -> Keys:
-    """Return *keys*, a path such as to a joint event, or that path in the section of *profile* which changes it."""
+    """Return the path at which *profile* changes the value at *keys* in a joint event, or *keys* if it does not."""
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, *keys)
         if own[: 6 if keys[2:3] == ("ways",) else 5] in file.lines.of:
@@ -77,7 +77,7 @@ def _condition(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEventBuilder:
-    """Builds the events of one joint event. ``problems`` are those below this event."""
+    """Builds the events of a written joint event. ``problems`` collects the errors in it."""
 
     problems: Problems[WrittenSystem]
     system: System

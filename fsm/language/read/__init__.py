@@ -1,7 +1,7 @@
 """Read a TOML file as a written model, and record the line of every word in it.
 
 :mod:`fsm.language.read.toml` handles bytes and lines, and the vocabulary is in :mod:`fsm.language.machine_file`.
-:mod:`fsm.language.build` checks whether every name is defined.  All errors of a file are reported together.
+:mod:`fsm.language.build` checks whether every name is defined. All errors of a file are reported together.
 """
 
 import codecs
@@ -42,7 +42,7 @@ def misfits(
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
-        # If both text and a list are allowed, pydantic reports the errors of both forms.  Do not report that a list
+        # If both text and a list are allowed, pydantic reports the errors of both forms. Do not report that a list
         # is not text if one of its entries is wrong.
         if named or where not in around:
             code, what, hint = _describe_error(error, where, vocabulary, named=named)
@@ -54,7 +54,7 @@ def misfits(
 def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
     """Return the path of an error in *document*, and whether the error is about the name at that path.
 
-    pydantic mixes words of its own into the path, such as ``<table>`` for one of several forms.  A word of the path
+    pydantic inserts words of its own into the path, such as ``<table>`` for one of several forms. Therefore, a word
     is taken as a key only if it leads further into the document.
     """
     loc = error["loc"]
@@ -132,7 +132,7 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 _document = lru_cache(maxsize=1)(document)
-"""The last document is cached, because a file is parsed twice: to determine its form, and to read it."""
+"""The last document is cached, because a file is parsed twice, first to determine its form and then to read it."""
 
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
@@ -168,7 +168,7 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
     return File(path=path, written=written, lines=lines)
 
 
-ROUNDS: Final = 8  # maximum number of rounds, each of which drops the parts that depend on parts already dropped
+ROUNDS: Final = 8  # maximum number of rounds, each of which drops the parts that depend on dropped parts
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
@@ -181,8 +181,8 @@ def with_meaning(
 ) -> InputError:
     """Return *error* extended with the semantic errors that *make* finds in the valid parts of *data*.
 
-    Errors that may only be due to the dropped parts are not reported: those that mention a word from a dropped part,
-    those about the same table, and those about the whole file.
+    Errors that may be due only to dropped parts are not reported. These are errors that mention a word from a dropped
+    part, errors about the same table, and errors about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -203,7 +203,7 @@ def with_meaning(
 
 
 class _Rest:
-    """A document without its invalid parts, whose words and tables are remembered."""
+    """A document without its invalid parts. The words and tables of the dropped parts are remembered."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)

@@ -90,7 +90,7 @@ def _deepest_line(text: str) -> int:
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """Return the nesting depth of *document* without recursion, because the depth may be too large for it."""
+    """Return the nesting depth of *document* without recursion, because it may be nested too deeply for that."""
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:

@@ -1,4 +1,7 @@
-"""A model or a recording as a self-contained HTML page. Its script only looks up the steps that are computed here."""
+"""Show a model or a recording as a self-contained HTML page.
+
+The script of the page only looks up the steps that this module computes.
+"""
 
 import base64
 import hashlib
@@ -51,7 +54,10 @@ def model_page(model: Machine | System, examined: Sequence[Examined] = (), *, pr
 
 
 def html(report: Report) -> str:
-    """Return the page. Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed."""
+    """Return a page about judged recordings.
+
+    Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
+    """
     machines: dict[str, Json] = {}
     judgements = words.grouped((judgement.machine.name, judgement) for _, judgement in report.judgements())
     for name, (first, *others) in judgements.items():
@@ -116,7 +122,7 @@ WITNESSES: Final = 2  # maximum number of example runs per property
 
 
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
-    runs: dict[tuple[Run, str], int] = {}  # each run with the property that it breaks, and its number
+    runs: dict[tuple[Run, str], int] = {}  # the number of each run and the property that it breaks
     verdicts: dict[str, dict[str, Json]] = {}
     for examination in examined:
         for checked in examination.checked:
@@ -179,7 +185,7 @@ STEPS: Final = 200  # maximum number of observations per entity
 AROUND: Final = 12  # number of observations to show around a violation in a long history
 FINDINGS: Final = 100  # maximum number of findings per machine
 LONGEST: Final = 600  # maximum length of a text from the recording
-# Maximum number of findings per machine with a sequence chart. It shows the first violation of the finding.
+# Maximum number of findings per machine to show with a sequence chart of their first violation.
 CHARTS: Final = 20
 
 

@@ -26,7 +26,7 @@ UNUSUAL: Final = 8  # cost of a step that is hidden or interrupts everything; ot
 class Choice(NamedTuple):
     key: str  # unique within the cell
     instant: CallInstant
-    call: str  # begins, on, ends or unspecified; interrupts: ends all calls; empty: takes no time
+    call: str  # begins, on, ends or unspecified; interrupts if it ends all calls; empty if it takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
         way, deviation = self.instant.way, self.instant.way and self.instant.way.deviation
@@ -63,14 +63,15 @@ def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
     return "ends" if ends else ""
 
 
-# A state, and the rows of the calls in progress in sorted order.
+# A state, and the sorted rows of the calls in progress.
 _Place: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """Return a short walk to each reachable state, with steps of the form ``ROW/KEY``. None of them is unspecified.
+    """Return a short walk to each reachable state, as a list of steps of the form ``ROW/KEY``.
 
-    Walks avoid steps that are hidden or interrupt everything, unless the alternative is much longer.
+    Walks contain no unspecified steps. They avoid steps that are hidden or interrupt everything, unless the
+    alternative is much longer.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
@@ -130,15 +131,16 @@ def cell_data(rules: Rules) -> list[Json]:
     return found
 
 
-# Parts of the SVG to remove: the ids, and the font, which is set by the page.
+# Matches ids and fonts, which are removed from the SVG. The page sets the font itself.
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 
 
 def machine_data(
     machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """Return the data of *machine*, with *profile* first: all profiles or those in *only*, and those in *also*.
+    """Return the data for the page of *machine*, which initially shows *profile*.
 
+    The page has all profiles of the machine, or only the profiles in *only*, and in addition the profiles in *also*.
     Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)

@@ -4,8 +4,8 @@ If the caller of RunPodSandbox goes away while containerd is starting a process,
 running, and CRI does not show it. The keeper therefore forwards everything to the runtime except the frames that
 cancel a call, and closes a connection to the runtime only when all calls on it have been answered.
 
-This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input
-is the socket that it listens on. It exits when no process has the other end of its standard output open.
+This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. The program listens
+on the socket that is its standard input, and exits when no process has the other end of its standard output open.
 """
 
 import os
@@ -23,13 +23,13 @@ _HEAD: Final = struct.Struct(">HBBBI")
 _DATA, _HEADERS, _RESET = 0, 1, 3  # types of HTTP/2 frames, each of which begins with a header of nine bytes
 _LAST: Final = 1  # flag of the last frame of a stream
 _PREFACE: Final = 24  # length of the bytes that a client sends before its first frame
-_SECONDS: Final = 30.0  # number of seconds within which calls in progress must end
+_SECONDS: Final = 30.0  # number of seconds to wait for calls in progress
 
 
 class CallKeeper:
     """A process that listens on a socket in *folder* and forwards connections to the runtime.
 
-    The ``address`` is valid only in the process that created this object: it refers to one of its file descriptors.
+    ``address`` refers to a file descriptor, so it is valid only in the process that created this object.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:

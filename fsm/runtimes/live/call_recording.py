@@ -4,7 +4,7 @@ A call is written as one line when it has ended. A successful ContainerStatus ca
 
 If a call passed through a proxy, the line shows the request that reached the runtime and the runtime's answer, and
 ``injected`` describes what the client received instead. A call that never reached the runtime has the ``op``
-``fault``, and a connection that failed or was lost has the ``op`` ``connect``. Neither counts as a call.
+``fault``, and a connection that failed or was lost has the ``op`` ``connect``. Such lines do not count as calls.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Outbox(Generic[T]):
         return True
 
     def close(self, seconds: float | None = None) -> None:
-        """Wait until the queue is empty, for at most *seconds* if given. Then drop the remaining items."""
+        """Wait until the queue is empty, but at most *seconds* if given. Then drop the remaining items."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -146,9 +146,9 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
 
 
 class CallRecording(AbstractContextManager["CallRecording"]):
-    """Writes calls to the file at *path*, each immediately. It is compressed if its name ends in ``.gz``.
+    """Writes each call to the file at *path* immediately.
 
-    Threads may share a recording.
+    The file is compressed if its name ends in ``.gz``. Threads may share a recording.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -177,9 +177,10 @@ class CallRecording(AbstractContextManager["CallRecording"]):
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines for *call* in the recording: none if it is not a CRI call, or a stream of anything but events.
+    """Return the lines for *call* in the recording.
 
-    Raise ``DecodeError`` if the messages of the call are not CRI messages.
+    There are no lines for a call outside of CRI, or for a stream of anything but events. Raise ``DecodeError`` if the
+    messages of the call are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:
@@ -195,7 +196,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # Record the code CANCELED. The call does not show whether the runtime was running.
+        # The code is always CANCELED, because the call does not show whether the runtime was running.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(

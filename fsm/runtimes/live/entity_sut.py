@@ -19,21 +19,22 @@ from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
 PATIENCE: Final = 20.0
-"""Number of seconds within which an exit must become visible or a removal complete. containerd may need ten."""
+"""Number of seconds to wait for an exit to become visible or a removal to succeed. containerd may need ten."""
 
-BEGINNING: Final = 0.003  # number of seconds from the start of a call to the earliest kill, the first crash point
-STEP: Final = 0.015  # number of seconds between successive kill times
+BEGINNING: Final = 0.003  # number of seconds from the start of a call to the first crash point
+STEP: Final = 0.015  # number of seconds between successive crash points
 CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
-"""Restart outcomes in the shipped models that occur only if stored data is damaged."""
+"""The shipped models' names for outcomes of a restart that only damaged data can cause."""
 
 
 class EntitySUT(ABC):
-    """A container or pod of a real runtime as a SUT, tested against *machine*. The SUT closes its *session*.
+    """A SUT for one container or pod of a real runtime, tested against *machine*. The SUT closes its *session*.
 
     Subclasses set ``kind`` to the entity's name in CRI, ``states`` to the CRI enum of its states, ``key`` to the
-    request field for its id, and ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a
-    call to the outcomes in the shipped models that are certain, on every runtime or "on" the one that is named.
+    request field for its id, and ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps each
+    call to the outcomes, as named in the shipped models, that are certain once they are arranged. An outcome that is
+    certain on only one runtime has a suffix, as in ``failed on containerd``.
     """
 
     kind: ClassVar[str]
@@ -47,7 +48,7 @@ class EntitySUT(ABC):
         self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
-        if session.kill is not None:  # otherwise, the SUT is not one of those that can crash
+        if session.kill is not None:  # without this attribute, a SUT counts as unable to crash
             self.crash = partial(self._crash, session.kill)
         self._wanted: set[str] = set()
         self._made: list[str] = []
@@ -57,7 +58,7 @@ class EntitySUT(ABC):
 
     @abstractmethod
     def _call(self, op: str) -> CallAnswer:
-        """Make the call *op* so that the arranged outcomes occur."""
+        """Make the call *op* in a way that causes the arranged outcomes."""
 
     @abstractmethod
     def _exit(self) -> None:
@@ -84,7 +85,7 @@ class EntitySUT(ABC):
 
     def _begin(self) -> None:
         self._made.clear()
-        self._id = secrets.token_hex(32)  # an id that the runtime has never assigned, until an entity is created
+        self._id = secrets.token_hex(32)  # until an entity is created, the runtime does not know this id
         self._wanted.clear()
 
     def _wants(self, *outcomes: str) -> bool:
@@ -147,7 +148,10 @@ class EntitySUT(ABC):
         return self._session.client.call(op, request, timeout=seconds)
 
     def _crash(self, kill: Callable[[], None], event: str, point: int) -> bool:
-        """Perform *event*, and kill and restart the runtime at *point*. Return False if the call ended before that."""
+        """Perform *event*, but kill and restart the runtime at the crash point *point*.
+
+        Return ``False``, and kill nothing, if the call has ended before that.
+        """
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")
         call = Thread(target=self._try_event, args=(event,), daemon=True)

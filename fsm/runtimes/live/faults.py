@@ -1,4 +1,4 @@
-"""Inject faults into the calls that pass through a proxy, as selected by the rules in a file.
+"""Inject faults into the calls that pass through a proxy, following the rules in a file.
 
 A fault delays, drops or replaces frames. Header blocks from the client are forwarded unchanged and in order, because
 the runtime could not decode them otherwise. Frames from the runtime get new header blocks, so that any of them can be

@@ -1,9 +1,11 @@
 """Test a pod and its container in a real runtime, together with a test plugin, as one system.
 
 The outputs of the system are the events that the runtime relays to the plugin. A runtime relays the exit of a
-container from a thread of its own. The SUT therefore moves the exit behind the other outputs of its step, or before
-the removal of the container. Several threads may also call a second container of the pod. Such races are judged from
-a recording of the calls and the events. :class:`ToldNodeSUT` judges that recording after each step.
+container on a separate thread, so other events may come before or after it. The SUT therefore moves the exit behind
+the other outputs of its step, or before the removal of the container.
+
+In a race, several threads also make calls on a second container of the pod. Races are judged from a recording of the
+calls and events. :class:`ToldNodeSUT` judges that recording after each step.
 """
 
 import time
@@ -38,7 +40,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"{event}-container": (CONTAINER, event) for event in ("create", "start", "stop", "remove", "exit")},
     "update-container": (CONTAINER, "update-resources"),
 }
-"""Maps each event of the system to the pod or the container, and to the event's name in that machine."""
+"""Maps each event of the system to the pod or the container, and to the event's name in its machine."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -64,7 +66,7 @@ _NEVER: Final[Mapping[str, Collection[str]]] = {
     "stop-container": {"gone-already"},
     "remove-container": {"no-record", "not-removed"},
 }
-"""Maps an event to the outcomes that occur only after a fault, so that no client can cause them."""
+"""Maps an event to outcomes that no client can cause, because they happen only after a fault."""
 
 _FAULTS: Final = frozenset(
     {
@@ -72,15 +74,15 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps of the pod or container that occur only after a fault. They are part of the names of system outcomes."""
+"""Steps of the pod or container that happen only after a fault. The names of system outcomes contain such steps."""
 
 _DAMAGED: Final = f"{CONTAINER} unknown"  # the step at a restart if the container's checkpoint is damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as other events
 _LATE: Final = "relay-exit"
 _STOPPED: Final = "StopContainer"
-_RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
+_RELAYED: Final = 2.0  # number of seconds to wait for the runtime to relay the exit of a container
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves. During other events, a relayed StopContainer means an exit."""
+"""Calls for which the runtime itself relays StopContainer. During other events, StopContainer means an exit."""
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """Events that end any doubt about whether the runtime has relayed an exit."""
 
@@ -140,7 +142,7 @@ class RuntimeNodeSUT:
 
     def _record_call(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
-        if self.plugin.joined:  # otherwise, the runtime cannot relay the events of calls before it has joined again
+        if self.plugin.joined:  # if it has left, no events of the calls are relayed before it joins again
             self._heard = len(self._calls)
         if self._seen is not None:
             self._seen(answer)

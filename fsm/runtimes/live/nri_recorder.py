@@ -59,9 +59,10 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handles the requests to the recording plugin. If *put* does not accept a line, *full* is called.
+    """Handles the requests that the recording plugin receives, and passes a line for each to *put*.
 
-    ``events`` and ``connections`` count what the plugin has received so far.
+    If *put* does not accept a line, *full* is called. ``events`` and ``connections`` count the events and connections
+    so far.
     """
 
     def __init__(self, put: Callable[[bytes], bool], full: Callable[[], None] = lambda: None) -> None:
@@ -108,7 +109,8 @@ async def record(
     """Record the events of the runtime at the socket *address* until *ended* is set.
 
     If the runtime restarts, the plugin connects again. *told* is called with messages for the user. Raise
-    :class:`OSError` if the first attempt to connect or writing fails, or :class:`NriError` if the runtime refuses.
+    :class:`OSError` if the first attempt to connect fails or the events cannot be written, or :class:`NriError` if the
+    runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer.put, full.set)
@@ -139,8 +141,8 @@ def _lost(why: Exception | None) -> str:
     return f"the runtime {why}" if isinstance(why, NriError) else "the runtime has closed the connection"
 
 
-_JOINING: Final = 10.0  # number of seconds within which the plugin must join or leave
-_ADDED: Final = 0.02  # number of seconds from the synchronisation of a plugin until the runtime relays events to it
+_JOINING: Final = 10.0  # number of seconds to wait for the plugin to join or leave
+_ADDED: Final = 0.02  # number of seconds that a runtime needs to add a plugin after synchronising it
 
 _T = TypeVar("_T")
 

@@ -26,8 +26,10 @@ class PassedCall:
 
     ``method`` is the full path of the method. ``request`` or ``reply`` is ``None`` if the message did not arrive or
     was not kept. ``start`` and ``end`` are in nanoseconds since the epoch. If a fault was injected, ``injected`` is its
-    name or the error code that the client received. ``reached`` is false if the call never reached the runtime. An
-    event is also such an object, from the start of its stream to its arrival, with an empty ``code``.
+    name or the error code that the client received. ``reached`` is false if the call never reached the runtime.
+
+    A container event is also represented as a call. It has an empty ``code``, and lasts from the start of its stream to
+    its arrival.
     """
 
     method: str
@@ -188,5 +190,5 @@ def identity(path: str, request: bytes) -> str:
 
 
 def id_in(request: Message) -> str:
-    """Return the id of the container or pod in *request*, or an empty string if it names none."""
+    """Return the id of the container or pod in *request*, or an empty string if there is none."""
     return getattr(request, "container_id", "") or getattr(request, "pod_sandbox_id", "")

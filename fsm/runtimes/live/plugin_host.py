@@ -1,8 +1,8 @@
 """Run one NRI plugin under test against a simulated runtime, step by step.
 
-The plugin is started as a command, as runtimes do it, or connects to a socket by itself. Any violation by the plugin
-raises :class:`~fsm.sut.BrokenError`. A user's own check receives each answer of the plugin. It sees pods, containers
-and answers as plain data with the field names of NRI messages.
+The plugin is either started as a command, as runtimes do, or connects to a socket by itself. Any violation by the
+plugin raises :class:`~fsm.sut.BrokenError`. A checker written by the user can also judge the plugin's answers. It
+receives pods, containers and answers as plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Inventory:
 
     ``shown`` holds the ids that a plugin is told about when it is synchronised, and ``stopped`` holds the ids of
     stopped pods. ``gone`` maps the ids of removed containers to their names. ``asked`` holds the updates that the
-    plugin has requested without an event. ``wrong`` describes its first invalid request, if any.
+    plugin has requested outside of any event. ``wrong`` describes the plugin's first invalid request, if any.
     """
 
     pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
@@ -74,7 +74,10 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the invalid *updates*, and describe the first in ``wrong``. *creating* cannot be updated yet."""
+        """Return the invalid *updates*, and describe the first invalid request in ``wrong``.
+
+        *creating* is the id of a container that is being created and cannot be updated yet.
+        """
         failed = []
         for update in updates:
             identity = update.container_id
@@ -130,9 +133,10 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """A user's checker for the answers on one connection.
+    """A checker, written by the user, for a plugin's answers on one connection.
 
-    The factory of :option:`--answers` creates it from the pods and containers that the plugin was synchronised with.
+    The factory that :option:`--answers` names creates the checker from the pods and containers with which the plugin
+    was synchronised.
     """
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
@@ -182,9 +186,9 @@ def _error_text(error: BaseException) -> str:
 
 
 AS: Final = ("fsm-test", "10")  # name and index of a plugin that is started as a command
-PATIENCE: Final = 30.0  # number of seconds within which a plugin must connect to the socket for the first time
-GRACE: Final = 0.5  # number of seconds within which a plugin's process must exit after its runtime has stopped
-IMPATIENCE: Final = 0.5  # number of seconds within which a plugin must connect if the previous attempt failed
+PATIENCE: Final = 30.0  # number of seconds to wait for a plugin's first connection to the socket
+GRACE: Final = 0.5  # number of seconds to wait for a plugin's process to exit after its runtime has stopped
+IMPATIENCE: Final = 0.5  # number of seconds to wait for a plugin if the previous attempt to connect failed
 _LAUNCH: Final = """
 import os, sys
 descriptor, name, index, *command = sys.argv[1:]
@@ -192,7 +196,10 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""Python program that replaces itself with the plugin. Some shells support only ten file descriptors."""
+"""A Python program that replaces itself with the plugin.
+
+A shell is not used, because some shells support only ten file descriptors.
+"""
 
 
 class PluginHost:
@@ -331,7 +338,7 @@ class _Launched(Process):
                 continue
 
     def how(self) -> str:
-        """Return how the process has ended, or an empty string if it runs on."""
+        """Return how the process ended, or an empty string if it is still running."""
         self._reader.join(0.2)
         return self._how
 

@@ -1,7 +1,8 @@
 """Test an NRI plugin by sending it events in every order that the plugin contract allows.
 
-The machine plays the part of the runtime, and its outputs are relayed to the plugin, so only the plugin can fail. It
-fails if it answers too late or with an error, disconnects, or asks for an update of a container that does not exist.
+The machine plays the part of the runtime, and its outputs are relayed to the plugin, so only the plugin can fail. The
+plugin fails if it answers too late or with an error, disconnects, or requests an update of a container that does not
+exist.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ STATES: Final = {
 
 
 class PluginSUT:
-    """An NRI plugin as a SUT. *where* is its command, or the address of the socket to which it connects.
+    """A SUT for an NRI plugin. *where* is its command, or the address of the socket to which it connects.
 
-    *machine* models the events that a plugin receives. A reconnection takes place only when the next event is due.
+    *machine* models the events that a plugin receives. The plugin is reconnected only when the next event is due.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class PluginSUT:
     def _begin(self) -> None:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
-        self._inventory_before: Inventory | None = None  # as it was when a reconnection became due, if one is due
+        self._inventory_before: Inventory | None = None  # its state when a reconnection became due
 
     def close(self) -> None:
         self._host.close()

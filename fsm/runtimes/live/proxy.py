@@ -1,4 +1,4 @@
-"""A proxy between clients and a runtime, which forwards bytes unchanged and reports each call when it has ended.
+"""A proxy that forwards bytes between clients and a runtime unchanged, and reports each call once it has ended.
 
 Each client connection has its own connection to the runtime. When the runtime closes that connection, the proxy
 closes the client's too, so that the client notices the loss as it would without the proxy.
@@ -20,7 +20,7 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.http2 import PREFACE, Frame, FrameSplitter, UnreadableError, goaway_frame
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
-_BUFFERED: Final = 4 << 20  # if more bytes wait for one side, fsm stops reading from the other side
+_BUFFERED: Final = 4 << 20  # maximum number of bytes that wait for one side before fsm stops reading from the other
 
 
 class _Side(asyncio.Protocol):
@@ -52,9 +52,9 @@ class _Side(asyncio.Protocol):
 
 
 class Relay:
-    """Forwards data between a client of *proxy* and the runtime, on a separate connection.
+    """Forwards data between one client of *proxy* and the runtime, over a separate connection to the runtime.
 
-    Data that cannot be decoded is still forwarded, unless there are fault *rules*: then both connections are closed.
+    If data cannot be decoded, it is forwarded anyway. With fault *rules*, both connections are closed instead.
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
@@ -73,7 +73,7 @@ class Relay:
         self._over = self._leaving = self._left = False
 
     async def connect(self, path: str, client: socket.socket) -> None:
-        """Connect to the runtime at *path*, and then forward the data of *client* and of the runtime."""
+        """Connect to the runtime at *path*, and start to forward data between the runtime and *client*."""
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: self.server, path)
         self.server.transport.pause_reading()
@@ -134,18 +134,18 @@ class Relay:
             self._proxy.gone(self, by_runtime=by_runtime)
 
 
-GRACE: Final = 5.0  # number of seconds within which calls in progress may end when the proxy stops
+GRACE: Final = 5.0  # number of seconds to wait for calls in progress when the proxy stops
 _TICK: Final = 0.01  # number of seconds between two checks for calls in progress
-_LAST: Final = 1.0  # number of seconds within which aborted connections are closed
-_STEPS: Final = 8  # event loop iterations for refusing a newly accepted connection. At least four are needed.
+_LAST: Final = 1.0  # number of seconds to wait for aborted connections to close
+_STEPS: Final = 8  # event loop iterations in which new connections are refused. At least four are needed.
 
 
 class Proxy:
     """Forwards data between the clients of *listener* and the runtime at the socket *path*.
 
-    *ended* is called with each call that has ended, and must not block. It is also called, with a call that has no
-    method, whenever the runtime cannot be reached or closes a connection. *say* is called with messages for the user,
-    which are not repeated until something has changed.
+    *ended* is called with each call that has ended, and must not block. If the runtime cannot be reached or closes a
+    connection, *ended* is called with a call that has no method. *say* is called with messages for the user. A message
+    is not repeated until something has changed.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Proxy:
         self._away = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Forward data until *stop* is set. After that, calls in progress have about *grace* seconds to end."""
+        """Forward data until *stop* is set, and then wait about *grace* seconds for calls in progress to end."""
         acceptor = Acceptor(self._listener, lambda client: self._connecting.start(self._connect(client)), self._say)
         try:
             await stop.wait()

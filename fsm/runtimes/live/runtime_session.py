@@ -1,8 +1,9 @@
-"""A test's session with a runtime: its connection, its shared directory, its events, and everything that it creates.
+"""A test's session with a runtime, including a shared directory, the runtime's events and all created entities.
 
 Everything that a session creates has a label that identifies the test run. A session begins by removing what killed
 runs have left behind, and ends by removing what it has created, including entities whose ids were lost with a reply.
-At its end, it searches again for leftovers, because a runtime may complete a creation long after its caller was killed.
+At the end, it also searches again for leftovers of killed runs, because a runtime may complete a creation long after
+its caller was killed.
 """
 
 import atexit
@@ -38,12 +39,12 @@ _STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from 
 
 
 def own() -> str:
-    """Return the label of this run: its boot, PID namespace, process, and the start of the process in clock ticks."""
+    """Return the label of this run, made of the boot id, PID namespace, process id, and start time in clock ticks."""
     return f"{_boot_id()}.{_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
 
 
 def ended(label: str) -> bool:
-    """Tell whether *label* is that of a run that has certainly ended, because its boot or its process has ended.
+    """Tell whether the run with the given *label* has certainly ended, because its boot or its process has ended.
 
     A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
@@ -84,7 +85,7 @@ def shims() -> set[int]:
 
 _LONG: Final = 86_400.0  # number of seconds after which a new event stream replaces the previous one
 _AGAIN: Final = 0.05  # number of seconds to wait before opening a new stream after the previous one has ended
-_ENDING: Final = 5.0  # number of seconds within which a closed stream ends
+_ENDING: Final = 5.0  # number of seconds to wait for a closed stream to end
 
 
 class EventWatch:
@@ -151,12 +152,12 @@ HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 
 LOOK: Final = 0.002  # number of seconds between two checks of a condition that a test waits for
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""Prefix of the names of imported images. The label of the run follows it."""
+"""Prefix of the names of imported images. The rest of the name is the label of the run."""
 
-_LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
+_LISTED: Final = 20.0  # number of seconds to wait for CRI to list an imported image
 _ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
 _SETTLING: Final = 0.2  # number of seconds between two attempts at removal
-_NUMBERS: Final = count()  # counter for names, because a runtime accepts each name only once
+_NUMBERS: Final = count()  # makes names unique, because a runtime accepts each name only once
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
@@ -170,7 +171,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away while the context lasts. If *blocked* is true, a new one cannot be created in its place."""
+    """Move *folder* away within the context. If *blocked* is true, no new folder can be created in its place."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -185,10 +186,12 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A test's session with the runtime at *address*, with a limit of *timeout* seconds for each call.
 
-    Containers use *image*, by default a busybox image, which is imported if the runtime has none. ``seen`` is called
-    with the answer to each call. If they are set, ``restart`` restarts the runtime, ``kill`` does so at once, and
-    ``damage`` restarts it after damaging what it keeps of the entity with the given id. Raise :class:`InputError` if
-    there is no runtime or no image.
+    Containers use *image*. The default is a busybox image, which is imported if the runtime has none. ``seen`` is
+    called with the answer to each call.
+
+    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill`` kills
+    the runtime to do so, and ``damage`` also damages what the runtime keeps of the entity with the given id. Raise
+    :class:`InputError` if there is no runtime or no image.
     """
 
     def __init__(
@@ -217,7 +220,7 @@ class RuntimeSession:
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and version.runtime_version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
-        atexit.register(self.close)  # the caller may not close the session
+        atexit.register(self.close)  # in case the caller does not close the session
 
     def _take_answer(self, answer: CallAnswer) -> None:
         self.events.take(answer)
@@ -287,7 +290,7 @@ class RuntimeSession:
         name = f"{_IMAGES}{self._label}"
         try:
             import_images(Path(path(self.address)), archive(names=(name,)))
-            wait(lambda: name in _images(client), _LISTED)  # a runtime pulls an image that it does not list yet
+            wait(lambda: name in _images(client), _LISTED)  # otherwise, the runtime would try to pull it
         except InputError as error:
             what = f"the runtime has no busybox image, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name an image that contains sh with --image") from error
@@ -323,5 +326,5 @@ def _labelled(client: CriClient, listing: str, chosen: Callable[[str], bool]) ->
 
 
 def listed(answer: CallAnswer) -> list[Any]:
-    """Return the entries of the only list in *answer*, which are none if the call has failed."""
+    """Return the entries of the only list in *answer*, or an empty list if the call has failed."""
     return [entry for _, entries in answer.message.ListFields() for entry in entries] if answer.message else []

@@ -1,4 +1,4 @@
-"""Create the SUTs for real runtimes: one for each shipped model whose calls a CRI client can make."""
+"""Create SUTs for real runtimes, for every shipped model whose calls a CRI client can make."""
 
 import shlex
 import subprocess
@@ -28,7 +28,7 @@ from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 
-_RESTARTING: Final = 60.0  # number of seconds within which a restarted runtime must answer again
+_RESTARTING: Final = 60.0  # number of seconds to wait for a restarted runtime to answer again
 _REPETITIONS: Final = 3  # number of repetitions of a failed test
 _SUTS: Final[Mapping[str, type[EntitySUT]]] = {CONTAINER: RuntimeContainerSUT, POD: RuntimePodSUT}
 
@@ -87,11 +87,11 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """Repeat each failure with a trace on new SUTs, and note how often it occurs again.
+    """Repeat each failure that has a trace on new SUTs, and note how often it happens again.
 
-    *make* creates a SUT that calls its argument, unless it is ``None``, with the answer to each call. *machine* has
-    the profile of the test applied. The calls of the first repetition go to the file *record*, and the events relayed
-    to a plugin to a second file, whose name has the additional suffix ``.nri``.
+    *make* creates a SUT. Its argument is a function to call with the answer to each call, or ``None``. The profile of
+    the test is already applied to *machine*. The first repetition writes its calls to the file *record*. It writes the
+    events relayed to a plugin to a second file, whose name has the additional suffix ``.nri``.
     """
     counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:

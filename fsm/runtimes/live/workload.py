@@ -21,14 +21,14 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""Name of the image that keeps a pod alive, if containerd is configured so with the option ``sandbox_image``.
+"""Name of the image that keeps a pod alive, if containerd's option ``sandbox_image`` is set to this name.
 
-From containerd 2.0 on, the option is ``pinned_images.sandbox``.
+Since containerd 2.0, the option is called ``pinned_images.sandbox``.
 """
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in the folder ``/bin`` of an image, as links to the binary."""
+"""Commands that an image has in its folder ``/bin``. They are links to the binary."""
 
 NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
@@ -82,7 +82,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import the OCI archive *content* into the containerd at the socket *endpoint*. A repetition has no effect.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*. Repeating this has no effect.
 
     Raise :class:`InputError` if ``ctr`` fails, or if it is neither in the daemon's directory nor in ``PATH``.
     """

@@ -133,7 +133,7 @@ class _Judge:
         options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
         command = [sys.executable, "-m", "fsm", "judge", "--follow", *options, "-"]
         # Ctrl-C sends SIGINT to all foreground processes of a terminal. The judge must outlive the proxy, so it runs
-        # in a session of its own.
+        # in its own session.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 
     def __enter__(self) -> Self:

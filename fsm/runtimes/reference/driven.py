@@ -72,9 +72,9 @@ class Driven:
     def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
         """Return the outcomes of *event* from which the code may choose.
 
-        If *ends* is true, these are the outcomes of the end of the event. Deviations are left out, because the
-        environment decides whether they occur. An absent entity has no environment, so if it can deviate, only its
-        deviations are returned.
+        If *ends* is true, return the outcomes of the end of the event. Deviations are left out, because the
+        environment decides about them. An absent entity has no environment, so if it can deviate, only its deviations
+        are returned.
         """
         ways = self.position.outcomes(event, ends=ends)
         deviating = self.position.shows == ABSENT and any(way.deviation for way in ways)
@@ -104,7 +104,7 @@ def first_of(names: Collection[str], *wanted: str) -> str:
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise :class:`CallError` if the reply of *way* is an error. If any error is allowed, its code is *code*."""
+    """Raise :class:`CallError` if the reply of *way* is an error. If the machine allows any error, use *code*."""
     if not way.begins and way.reply and not way.replies("ok"):
         raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
 
@@ -114,7 +114,7 @@ Damage: TypeAlias = Callable[[bytes], bytes | None]
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""Functions that damage the content of a file as a crash may do. ``None`` means that the file is deleted."""
+"""Functions that damage a file's content, as a crash might. The result ``None`` means that the file is deleted."""
 
 
 class CrashedError(BaseException):
@@ -122,7 +122,7 @@ class CrashedError(BaseException):
 
 
 class Faults(set[str]):
-    """Failures to inject, which are failing steps and optionally a crash of the process under test.
+    """The failures to inject, which are failing steps and possibly a crash of the process under test.
 
     The process crashes just before an effect, which is a change to its environment or to the directory *home*. After
     the crash, ``crashed`` is true and every further effect fails, so that cleanup code cannot hide the crash.
@@ -135,7 +135,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if the step *name* is among the faults. Otherwise, it may count as an effect."""
+        """Raise :class:`WorldError` if the step *name* is to fail. Otherwise, count it as an effect, if it is one."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -289,7 +289,7 @@ class ReferenceSUT(Generic[K]):
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """Base class of SUTs whose events happen on an event loop, which runs ``turns`` more times after each event.
+    """Base class of SUTs whose events happen on an event loop, which then runs for ``turns`` more iterations.
 
     The resources in ``_lasting`` are released only when the SUT is closed.
     """
@@ -318,7 +318,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event to the method of *subject* with its name, with underscores for hyphens, and *arguments*.
+    """Map each event to the method of *subject* with its name, called with *arguments*. Hyphens become underscores.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

@@ -105,7 +105,7 @@ class RuntimeHandler:
 
 
 def cri_userns(features: Features) -> str:
-    """Return the outcome for user namespaces. Pods can use them only with idmapped mounts."""
+    """Return the outcome for user namespaces, which pods can use only if the runtime supports idmapped mounts."""
     linux = features.linux
     if linux is None:
         return "no-linux"
@@ -259,7 +259,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, JsonValue]]] = {
     "by-path-with-options": {"Root": "/run/c"},
     "by-type-with-options": {"Root": "/run/c"},
 }
-"""The options of the runtime for each outcome of the event ``request``. All other outcomes need no options."""
+"""The options of the runtime for each outcome of the event ``request`` that needs options."""
 
 EXTRAS: Final[Mapping[str, Packed | None]] = {
     "features": _pack(Packed(type_url=FEATURES, value='{"ociVersionMin": "1.0.0"}')),
@@ -276,10 +276,7 @@ def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
 
 
 LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
-"""The Linux part of a features document for each outcome for user namespaces.
-
-All other outcomes need no Linux part.
-"""
+"""The Linux part of a features document for each outcome of the event ``user-namespaces`` that needs such a part."""
 
 NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}

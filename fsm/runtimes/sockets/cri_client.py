@@ -42,7 +42,7 @@ METHODS: Final[Mapping[str, Method]] = {
     for service in _SERVICES.values()
     for method in service.methods
 }
-"""Maps the names of methods to methods. No name occurs in both services."""
+"""Maps method names to methods. The two services have no name in common."""
 
 CODE: Final = "FSM604"
 TIMEOUT: Final = 10.0  # default timeout of a call in seconds
@@ -50,9 +50,10 @@ TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """The result of a call of the method *op*.
+    """The result of calling the method *op*.
 
-    ``code`` is the gRPC code in capitals, ``OK`` with a ``message``. Times are in nanoseconds since the epoch.
+    ``code`` is the gRPC code in capitals. If it is ``OK``, there is a ``message``. Times are in nanoseconds since the
+    epoch.
     """
 
     op: str

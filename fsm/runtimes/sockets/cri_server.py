@@ -1,6 +1,6 @@
 """A CRI server on a Unix socket that answers calls with the reference node.
 
-Errors have the codes of the models and the messages of containerd. Unsupported methods are ``UNIMPLEMENTED``.
+Errors have the codes of the models and the messages of containerd. Unsupported methods fail with ``UNIMPLEMENTED``.
 """
 
 # ruff: noqa: N802  (methods have the same names as in CRI, as in every gRPC servicer)
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry", cri.PodSandbox, cri.Container)
 
-PULLING: Final = 0.02  # number of seconds that the pull of a missing image takes
-GRACE: Final = 1.0  # number of seconds within which calls in progress may end when the server stops
+PULLING: Final = 0.02  # number of seconds that it takes to pull a missing image
+GRACE: Final = 1.0  # number of seconds to wait for calls in progress when the server stops
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
@@ -97,7 +97,7 @@ class CriServer:
         except QueueShutError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         try:
-            await context.send_initial_metadata(())  # tells the caller that it misses no later event
+            await context.send_initial_metadata(())  # tells the caller that it will receive all events from now on
             async for event in subscription:
                 yield node_messages.event(event)
         finally:
@@ -283,7 +283,7 @@ def _expand_id(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at the socket *address* while the context lasts. At the end, stop everything on the node.
+    """Serve *node* at the socket *address* within the context. At the end, stop everything on the node.
 
     See :func:`~fsm.runtimes.sockets.unix_sockets.listening` for who may use the socket, and for errors.
     """

@@ -1,4 +1,7 @@
-"""Parse what a proxy needs of HTTP/2 frames, header blocks and gRPC messages. Libraries implement only endpoints."""
+"""Parse HTTP/2 frames, header blocks and gRPC messages as far as a proxy needs them.
+
+Libraries for HTTP/2 and gRPC implement only endpoints.
+"""
 
 import struct
 import zlib
@@ -85,7 +88,7 @@ def goaway_frame() -> bytes:
 
 
 class FrameSplitter:
-    """Splits a stream of bytes into frames. A *preface* before them counts as a frame of its own.
+    """Splits a stream of bytes into frames. A *preface* before the frames counts as a separate frame.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -130,9 +133,9 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Add *part*. If it completes a block, return the headers and whether they end the stream, else ``None``.
+        """Add *part*. If it completes a header block, return the headers and whether they end the stream.
 
-        Raise :class:`UnreadableError` if the block cannot be decoded.
+        Otherwise, return ``None``. Raise :class:`UnreadableError` if the block cannot be decoded.
         """
         if part.kind == HEADERS:
             self._block, self._ends = b"", part.ends()
@@ -170,14 +173,17 @@ class HeaderWriter:
 
 
 class Messages:
-    """Collects the first gRPC message in one direction of a stream, all messages (*each*), or none (not *keep*)."""
+    """Collects the first gRPC message in one direction of a stream, or all messages if *each* is true.
+
+    If *keep* is false, no message is collected.
+    """
 
     def __init__(self, *, keep: bool, each: bool = False) -> None:
         self._keep, self.each, self._data = keep, each, bytearray()
 
     @property
     def _end(self) -> int:
-        return 5 + int.from_bytes(self._data[1:5], "big")  # one byte for the compression, four for the length
+        return 5 + int.from_bytes(self._data[1:5], "big")  # one byte for the compression flag, and four for the length
 
     @property
     def complete(self) -> bool:

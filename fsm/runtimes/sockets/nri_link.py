@@ -21,7 +21,7 @@ LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: t
 FIRST: Final = 4_096
 """Size in bytes of the first frame of a long message. NRI's Go library has a buffer of this size for it."""
 
-LINGER: Final = 1.0  # number of seconds that a peer has for reading the last data before the connection is closed
+LINGER: Final = 1.0  # number of seconds that a peer may take to read the last data before the connection is closed
 RESERVED: Final = 0  # reserved number, which no connection may have
 
 _HEADER: Final = struct.Struct(">II")
@@ -46,7 +46,7 @@ def frames(connection: int, data: bytes) -> bytes:
 
 
 class Multiplexer:
-    """Carries several connections over one byte stream. ``takers`` has a callback for what arrives on each of them."""
+    """Carries several connections over one byte stream. ``takers`` maps connections to callbacks for their data."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -109,7 +109,11 @@ class NriError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin. ``sent`` is an enum name if it came as StateChange, and else the ``name``."""
+    """An event relayed to a plugin.
+
+    If the plugin received the event as StateChange, ``sent`` is the event's name in the enum of NRI. For any other
+    event that a plugin has received, ``sent`` is the same as ``name``.
+    """
 
     name: str
     pod: PodSandbox

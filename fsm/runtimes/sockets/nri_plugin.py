@@ -1,4 +1,4 @@
-"""The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events."""
+"""The plugin side of NRI. A plugin registers, is configured and synchronised, and then receives events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 ALWAYS: Final = frozenset(EVENTS[: EVENTS.index("RemoveContainer") + 1])  # the events of the first version of NRI
 BY_NUMBER: Final = {number: name for name, number in NUMBERS.items()}
 AGAIN: Final = (0.01, 0.5)
-"""The minimum and maximum time between attempts to connect, in seconds. It doubles with each attempt."""
+"""The first and the longest delay between attempts to connect, in seconds. The delay doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised
 
 
@@ -32,10 +32,10 @@ class NriHandlers(Protocol):
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Handle the list of existing pods and containers on connecting. Return the updates to request."""
+        """Handle the list of pods and containers that exist on connecting. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Handle *event*, and return the changes to request if it allows any."""
+        """Handle *event*, and return the changes to request, if the event allows any."""
 
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:

@@ -25,7 +25,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a served node. If *older* is true, events are relayed as before NRI v0.11."""
+    """The plugins of a served node. If *older* is true, events are relayed as they were before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode  # set before any plugin can connect
@@ -52,7 +52,7 @@ class NodePlugins:
         return merged
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """Return the pods and containers for synchronising a plugin. Their states count as relayed from then on."""
+        """Return the pods and containers for synchronising a plugin. The container states then count as relayed."""
         told = self.node.containers_for_plugins()
         self.node.relays.containers.synchronise(told)
         containers = [_container_message(self.node.containers.store[each.id], each.state) for each in told]
@@ -131,7 +131,7 @@ def _container_message(found: NodeContainer, state: ContainerState) -> nri.Conta
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """Return the limits in *resources*, by CRI name.
+    """Return the limits in *resources*, with their names in CRI.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}
@@ -164,7 +164,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted_fields(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield the fields that *adjustment* sets, with their values. That of ``args`` is *plugin*."""
+    """Yield the name and value of each field that *adjustment* sets. For ``args``, the value is *plugin*."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

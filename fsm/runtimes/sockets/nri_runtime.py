@@ -1,4 +1,4 @@
-"""The runtime side of NRI, which accepts and synchronises plugins and relays events to them, but merges no answers."""
+"""The runtime side of NRI. It accepts and synchronises plugins and relays events to them, but merges no answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsm.runtimes.sockets.ttrpc import LONGEST, ClosedError, Code, ProtocolError
 M = TypeVar("M", bound=Message)
 
 BATCH: Final = LONGEST - (64 << 10)
-"""Maximum number of bytes of pods and containers in a Synchronize message, which has other fields as well."""
+"""Maximum number of bytes of pods and containers in a Synchronize message. The rest is left for other fields."""
 
 _REPLIES: Final[Mapping[str, type[Message]]] = {
     "CreateContainer": nri.CreateContainerResponse,
@@ -235,7 +235,10 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait up to *seconds* until *plugins* plugins are connected, or one has left, and return whether they are."""
+        """Wait up to *seconds* for *plugins* plugins to be connected, and return whether they are.
+
+        The wait ends early if a plugin leaves.
+        """
         before = len(self._lost)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -247,7 +250,7 @@ class NriRuntime:
     async def relay(
         self, event: RelayedEvent, add: Callable[[str, PluginChanges], object] = lambda _plugin, _changes: None
     ) -> bool:
-        """Relay *event* to its subscribers, and call *add* with the name and the changes of each.
+        """Relay *event* to its subscribers, and call *add* with the name and the changes of each plugin.
 
         Return true if a plugin was lost because it disconnected or did not answer in time. The other plugins still
         receive the event. Raise :class:`NRIError` if a plugin refuses the event, or if *add* refuses the changes.
@@ -270,7 +273,7 @@ class NriRuntime:
 def synchronisation(
     pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
 ) -> list[nri.SynchronizeRequest]:
-    """Split the list of pods and containers into messages of limited size. All but the last set ``more``.
+    """Split the list of pods and containers into messages of limited size. All but the last message set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

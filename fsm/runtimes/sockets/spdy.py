@@ -1,4 +1,4 @@
-"""Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams. As there, there is no flow control.
+"""Encode and decode SPDY/3.1 as far as Kubernetes uses it for streams, which is without flow control.
 
 A control frame begins with a type, flags and a length. A data frame has a stream number instead of the type. Headers
 are compressed separately for each direction.
@@ -34,7 +34,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""The words at the beginning of the dictionary for header compression. In the dictionary, each follows its length."""
+"""The words at the beginning of the dictionary for header compression, where each word follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -54,7 +54,7 @@ class SpdyError(Exception):
 
 
 class Opened(NamedTuple):
-    """The other side has opened or accepted a stream. If ``over`` is true, it will send no data on it."""
+    """The other side has opened or accepted a stream. If ``over`` is true, it will send no data on the stream."""
 
     stream: int
     headers: Mapping[str, str]
@@ -62,7 +62,7 @@ class Opened(NamedTuple):
 
 
 class StreamData(NamedTuple):
-    """The other side has sent data on a stream. ``over`` marks the last of it."""
+    """The other side has sent data on a stream. If ``over`` is true, this is the last data."""
 
     stream: int
     data: bytes
@@ -79,7 +79,7 @@ SpdyEvent: TypeAlias = Opened | StreamData | Pinged
 
 
 class Spdy:
-    r"""One side of a SPDY connection, as a converter between bytes and events.
+    r"""An end of a SPDY connection, which converts between bytes and events.
 
     >>> client, server = Spdy(), Spdy()
     >>> sent = client.open(1, {"streamtype": "stdin"}) + client.data(1, b"hello", over=True)

@@ -20,12 +20,15 @@ from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20  # number of bytes that may wait for a client
-PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
-LINGER: Final = 2.0  # number of seconds that a client has for reading the last data
+PATIENCE: Final = 30.0  # number of seconds that a client may take to send its request or to open its channels
+LINGER: Final = 2.0  # number of seconds that a client may take to read the last data
 
 
 class SocketLink:
-    """A connection that carries bytes both ways, beginning with those in ``held``. Slow clients are disconnected."""
+    """A connection that carries bytes in both directions. Slow clients are disconnected.
+
+    ``held`` has bytes that were already read from the connection. They are received first.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer, self.held = reader, writer, b""
@@ -57,10 +60,10 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """Carries messages both ways over WebSocket on *link*, for a client's request with *headers* and *path*.
+    """A WebSocket connection over *link*, which carries messages in both directions.
 
-    The first of *protocols* that the client supports is used, if any. Raise
-    :class:`wsproto.utilities.ProtocolError` if the request is invalid.
+    *headers* and *path* are from the client's request. The connection uses the first of *protocols* that the client
+    supports, if any. Raise :class:`wsproto.utilities.ProtocolError` if the request is invalid.
     """
 
     def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:
@@ -105,7 +108,10 @@ INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
 """The channels in the order of their numbers in WebSocket messages. Channel 4 is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""Connects a stream to the port of a number, with data to send and a callback for data, or raises :class:`OSError`."""
+"""A function that connects a stream to a port, or raises :class:`OSError`.
+
+Its arguments are the number of the port, the data to send to the port, and a callback for data from the port.
+"""
 CLOSES: Final = 255  # first byte of a message that closes a channel. The second byte is the number of the channel.
 
 
@@ -237,11 +243,14 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
 
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command or attaches to it, with a callback for the output and its input, and returns its exit code."""
+"""A function that runs a command or attaches to it, and returns its exit code.
+
+Its arguments are a callback for the output of the command, and the input of the command, if any.
+"""
 
 
 class OfferedCommand(NamedTuple):
-    """A command whose streams are on offer, as the client has requested them."""
+    """A command whose streams are offered to a client, with the client's request."""
 
     run: CommandRun
     request: cri.ExecRequest | cri.AttachRequest

@@ -1,6 +1,7 @@
-"""Serve the streams of Exec, Attach and PortForward, by HTTP upgraded to SPDY or WebSocket on the loopback interface.
+"""Serve the streams of Exec, Attach and PortForward on the loopback interface, over SPDY or WebSocket.
 
-The URL of a stream cannot be guessed, and works only once.
+A client requests the URL of a stream over HTTP, and upgrades the connection. The URL cannot be guessed, and works only
+once.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 
 class NodeStreams:
-    """Serves streams on *node* that have been offered to clients. It starts listening with the first offer."""
+    """Serves the streams of *node* that clients have been offered. It starts listening with the first offer."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
@@ -61,7 +62,10 @@ class NodeStreams:
         return self._offer(kind, OfferedCommand(run, request))
 
     def ports(self) -> str:
-        """Offer a stream to the ports of this machine, if the node runs real processes. Return its URL."""
+        """Offer a stream for port forwarding, and return its URL.
+
+        If the node runs real processes, connections are forwarded to this machine. Otherwise, they are refused.
+        """
         return self._offer("portforward", connected if self._node.processes else _refuse_connection)
 
     def _offer(self, kind: str, offered: OfferedCommand | Connect) -> str:

@@ -1,4 +1,4 @@
-"""Both sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes them.
+"""Both sides of ttrpc over a byte stream. A :class:`Server` answers calls, and a :class:`Client` makes them.
 
 A message has a ten-byte big-endian header (length, stream, kind and flags), followed by the data. The caller passes
 the bytes that arrive to ``received``. Neither side trusts its peer: the memory for the peer's data is limited, and
@@ -95,7 +95,7 @@ TEXT: Final = 1_000  # maximum number of characters that an error message quotes
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""A function that converts the payload of a request to that of the response, or raises :class:`RpcError`."""
+"""A function that turns the payload of a request into the payload of the response, or raises :class:`RpcError`."""
 Ask = TypeVar("Ask", bound=Message)
 Answer = TypeVar("Answer", bound=Message)
 
@@ -214,7 +214,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process received bytes. Ignore late responses. Raise :class:`ProtocolError` for other messages."""
+        """Process received *data*. Ignore late responses, and raise :class:`ProtocolError` for any other message."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")
@@ -264,7 +264,7 @@ class Client:
         raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:
-        """Make all calls, present and future, raise :class:`ClosedError`."""
+        """Make all current and later calls raise :class:`ClosedError`."""
         self._closed = True
         for answer in self._waiting.values():
             if not answer.done():

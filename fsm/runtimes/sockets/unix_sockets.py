@@ -19,7 +19,7 @@ from fsm.runtimes.reference.clock import Tasks
 
 CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
-_PATIENCE: Final = 5.0  # number of seconds for a socket to accept a connection, after which its queue counts as full
+_PATIENCE: Final = 5.0  # number of seconds to wait for a socket to accept a connection
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
 SERVER_OPTIONS: Final = (
@@ -41,15 +41,15 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """gRPC options for channels to Unix sockets.
 
-Proxies from the environment are for networks. The default authority would be the path of the socket, which Go servers
-refuse. Every channel has its own connection, and reconnects soon after the runtime has restarted. A runtime that is
-starting could not keep a shorter limit than the default for an attempt to connect.
+Proxies from the environment are ignored, because they are meant for networks. By default, gRPC would send the path of
+the socket as the authority, which Go servers refuse. Every channel has its own connection, and reconnects soon after
+the runtime has restarted. The time limit for connecting is not reduced, because a runtime that is starting may be slow.
 """
 
 
 @contextmanager
 def peers_may_leave() -> Iterator[None]:
-    """Ignore SIGPIPE for a while, so that writing to a closed connection raises an error."""
+    """Ignore SIGPIPE within the context, so that writing to a closed connection raises an error."""
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
@@ -134,7 +134,7 @@ def listening(address: str, bind: Callable[[], object] | None = None) -> Iterato
     at = Path(path(address))
     try:
         made = bound(str(at))
-        if bind:  # gRPC would print errors of a socket that cannot be created
+        if bind:  # the socket was created first, because gRPC would print any errors
             made.close()
             at.unlink()
             with _restrict_to_user():

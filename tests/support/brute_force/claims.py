@@ -1,7 +1,7 @@
 """Decide claims by breadth-first search.
 
-The search goes over configurations, each paired with what the claim has to remember about the run so far. A model may
-leave the end of a call unspecified, so the search is made both without and with such ends. If only the second search
+The search visits configurations, each paired with what the claim has to remember about the run so far. A model may
+leave the end of a call unspecified, so there are two searches, without and with such ends. If only the second search
 breaks the claim, the verdict is unknown.
 """
 
@@ -38,10 +38,10 @@ Levels: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The verdict on a claim and, if a finite run breaks it, that run and its number of steps.
+    """The verdict on a claim. If a finite run breaks the claim, the answer includes the run and its length.
 
-    ``witnesses`` has the lengths of the runs that an existential claim asks for. ``cut`` is true if the search did
-    not follow every call that could have begun.
+    ``witnesses`` contains the lengths of the runs that an existential claim asks for. ``cut`` is true if the search
+    did not follow every call that could have begun.
     """
 
     verdict: Verdict
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Decider:
-    """Decides claims about a model, and enumerates its runs only once for each set of error codes."""
+    """Decides claims about a model, whose runs are enumerated only once for each set of error codes."""
 
     model: Model
     _runs: dict[frozenset[str], Runs] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Decider:
         return Answer(verdict="vacuous" if vacuous(every, claim) else "holds", cut=cut)
 
     def size(self) -> tuple[int, int, int]:
-        """Return the number of states, the number of their outcomes, and the distance of the farthest state."""
+        """Return the number of states, the number of outcomes in them, and the distance of the farthest state."""
         runs = self.runs()
         depth: dict[tuple[str, ...], int] = {}
         outcomes: set[Hashable] = set()
@@ -130,8 +130,8 @@ class Search:
     def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
         """Return the shortest run whose final record is *bad*, or ``None``.
 
-        A record is the memory of the search about a run. It starts as *first*, and *after* computes the next record
-        at each step.
+        A record is what the search remembers about a run. The initial record is *first*, and *after*
+        computes the next record at each step.
         """
         for run, _, seen in self.explored(first, after):
             if bad(seen):
@@ -139,7 +139,7 @@ class Search:
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """Yield each reachable configuration and record with a shortest run to it, nearest first."""
+        """Yield each reachable configuration and record with a shortest run to them, the nearest first."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]
@@ -277,15 +277,15 @@ Others: TypeAlias = frozenset[Configuration]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The other machine of a :class:`Follows` claim, which consumes the observations of a run.
+    """The other machine of a :class:`Follows` claim, which takes the observations of a run as its events.
 
-    Anything may follow once the model of this machine is silent.
+    Once its model is silent about an event, anything may follow.
     """
 
     claim: Follows
 
     def seen(self, step: Step) -> list[str]:
-        """Return the events that the other machine consumes at *step*."""
+        """Return the events of the other machine that happen at *step*."""
         events = self.claim.other.events.values()
         named = {name: event.name for event in events for name in (event.name, event.rpc) if name}
         seen = [each for each, digit in step.emitted if each in named and digit in (self.claim.of or {digit})]
@@ -322,7 +322,7 @@ class Followed:
 
 
 def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
-    """Return the start of a fair run in which the source holds at some point and the target never holds afterwards."""
+    """Return the start of a fair run in which the source holds and the target never holds afterwards."""
     source, target = search.test(claim.source), search.test(claim.target)
 
     def after(waits: bool, instants: Iterable[Instant]) -> bool:  # noqa: FBT001  (what was seen so far)
@@ -333,7 +333,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
     first = after(False, [Instant(search.runs.model.initial)])  # noqa: FBT003  (the same)
     explored = search.explored(first, lambda waits, step: after(waits, step.instants))
     begun = {here: run for run, here, waits in explored if waits}
-    # The steps since the source held, without an instant at which the target held.
+    # Follow the steps after the source has held, as long as the target has not.
     going = list(begun)
     for here in going:  # the list grows during the loop
         for step in search.steps(here):
@@ -351,7 +351,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
 def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
     """Check whether the *fair* event can happen here.
 
-    Unspecified ends count, and so do calls that the search did not follow.
+    This includes unspecified ends, and calls that the search did not follow.
     """
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True

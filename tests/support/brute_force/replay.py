@@ -13,9 +13,9 @@ from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.table import UNSPECIFIED
 
 MOST = 2_000
-"""The maximum number of model runs that match one shown run.
+"""The maximum number of model runs that may match one shown run.
 
-There can be several if calls in progress are not shown.
+Several runs match if calls in progress are not shown.
 """
 
 
@@ -70,7 +70,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
     """Check whether *here* matches the shown state.
 
-    The state of a system is a list of the copies that have left their initial states.
+    For a system, the shown state lists the copies that have left their initial states.
     """
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown

@@ -15,27 +15,27 @@ from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product.system import JointEvent, JointWay, PartStep, System
 
 Copy: TypeAlias = tuple[str, tuple[str, ...]]
-"""The state of a copy, and a sorted list of the events of its calls in progress."""
+"""The state of a copy, with a sorted list of its calls in progress."""
 
 Configuration: TypeAlias = tuple[Copy, ...]
 
 Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
-"""The kind of a step: a whole event, the begin or the end of a call, or a change of its intermediate state."""
+"""Whether a step is a whole event, the beginning or end of a call, or a change of state during the call."""
 
 UNLIMITED = 1_000_000
 
 OTHER = "ANY_OTHER_ERROR"
-"""The stand-in for all error codes that no model or claim names."""
+"""The code that represents all error codes that no model or claim names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """A step of a run.
 
-    ``reply`` is empty unless a call replies. ``unwritten`` is true if a call ends in a way that the model does not
-    specify, and ``unspecified`` if the model is silent about the event in this state. ``among`` lists the written
-    replies from which ``reply`` was chosen. ``emitted`` pairs each output with the copy that emits it. A ``signal``
-    is an observable event that is not a call.
+    ``reply`` is empty unless a call replies. ``unwritten`` is true if the model does not specify how the call ends,
+    and ``unspecified`` if the model is silent about the event in this state. ``among`` lists the written replies from
+    which ``reply`` was chosen. ``emitted`` pairs each output with the copy that emits it. A ``signal`` is an
+    observable event that is not a call.
     """
 
     event: str
@@ -62,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A point in a run: a step and the configuration after it. At the start of the run, there is no step."""
+    """A point in a run, with the configuration and the step that led to it, if any."""
 
     after: Configuration
     step: Step | None = None
@@ -81,11 +81,11 @@ class Model(Protocol):
     def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
         """Return every step that is possible next.
 
-        A call that may reply with any error has one step for each of *codes*, and one for all other codes together.
+        If a call may reply with any error, there is a step for each of *codes*, and one for all other codes.
         """
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        """Return the event and outcome of each call that only the limit ``overlap`` prevents from beginning here."""
+        """Return the event and outcome of each call that could begin here if the limit ``overlap`` allowed it."""
 
     def silent(self, here: Configuration, event: str) -> bool:
         """Check whether the model is silent about *event* in this configuration."""
@@ -222,10 +222,10 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A joint event that some of the parts have already taken.
+    """A joint event in which some of the parts have already taken their steps.
 
-    ``error`` is the reply of the part that ended the event with an error, if any. ``among`` lists the errors that
-    this part could have replied.
+    ``error`` is the error with which a part ended the event, if any. ``among`` lists the errors that this part could
+    have replied.
     """
 
     here: Configuration
@@ -298,7 +298,7 @@ class SystemModel:
         return list(dict.fromkeys(steps))
 
     def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
-        """Return the possible results of a step of one part, or nothing if the step is impossible.
+        """Return the possible results of a step by one part. There are none if the step is impossible.
 
         If *ends* is true, an error ends the joint event.
         """
@@ -342,7 +342,7 @@ def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
 
 @dataclass(frozen=True)
 class Runs:
-    """All reachable configurations with all steps from them, in order of distance.
+    """All reachable configurations and the steps from them, with the nearest configurations first.
 
     Error codes that are not in *codes* are not distinguished. Raises :class:`OverflowError` if there are more than
     *most* configurations.

@@ -1,8 +1,8 @@
 """A node with its pods and containers, as a CRI client sees it.
 
 The machines of :class:`~fsm.runtimes.reference.pods.Pods` and :class:`~fsm.runtimes.reference.container.Container`
-decide which events are possible. This package combines them and adds names, shortened ids, images, events and error
-messages. Containers run either simulated ``commands`` or processes of this machine.
+decide which events may happen. This package combines the machines and adds names, shortened ids, images, events and
+error messages. Containers run either simulated ``commands`` or processes of this machine.
 """
 
 import time
@@ -41,7 +41,7 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
 HANDLERS: Final = frozenset({"", "runc"})
-"""Runtime handlers that a pod may request. All handlers have the same behaviour."""
+"""Runtime handlers that a pod may request. All of them behave the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,9 @@ class ServedNode(PodObserver):
     """A node that keeps its state in the directory ``folder``. It belongs to one event loop.
 
     Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates`` is
-    called to decide. If ``kept`` is true, pods and containers stay in ``folder`` until another node restores them.
-    Simulated containers count as running in the meantime, whereas real processes end with their node.
+    called to decide whether to refuse it. If ``kept`` is true, pods and containers stay in ``folder`` until another
+    node restores them. Simulated containers count as running in the meantime, whereas real processes end with their
+    node.
 
     >>> import asyncio, tempfile
     >>> async def example(folder: str) -> None:
@@ -300,7 +301,8 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 def applicable(profile: str, machine: str) -> str:
     """Return the part of *profile* that applies to *machine*.
 
-    *profile* has names joined by ``+``. A name applies if it is a profile of *machine* or a version of one.
+    *profile* consists of names joined by ``+``. A name applies if it is a profile of *machine* or a version of such a
+    profile.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

@@ -37,7 +37,7 @@ ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
 NOWHERE: Final = Command(config=cri.ContainerConfig())
 
 Step: TypeAlias = tuple[str, list[str], str, str]
-"""A command in a shell line, with the operator before it, its words, its input file and its output file.
+"""A command in a shell line, as a tuple of the preceding operator, the words, the input file and the output file.
 
 The output file ``&2`` means standard error.
 """
@@ -62,7 +62,7 @@ class Script:
     the line is the exit code. ``on_term`` is the exit code after SIGTERM, or ``None`` if the command ignores SIGTERM.
     ``kills`` is the signal that the command sends to the first process of its container, or 0 if it sends none. After
     ``loop_at`` seconds, the command repeats ``loop`` forever. ``listens`` is ``shell`` or ``cat`` if the command reads
-    its standard input like that program, and empty if it does not read it.
+    its standard input like that program, and is empty otherwise.
     """
 
     seconds: float = 0.0

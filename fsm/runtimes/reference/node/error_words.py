@@ -55,8 +55,8 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 def use_containerd_errors(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
     """Replace the message of a refused call with containerd's message.
 
-    *given* is the id that the caller has used. If *deviates* is true and the profile has a deviation that refuses the
-    call of an entity that is not absent, the call is refused before the context is entered.
+    *given* is the id that the caller has used. If *deviates* is true, and the profile has a deviation that refuses the
+    call, the call is refused before the context is entered. Calls for absent entities never deviate.
     """
     state, shows = entity.state, entity.shows
     ways = entity.position.outcomes(event) if deviates and shows != ABSENT else ()

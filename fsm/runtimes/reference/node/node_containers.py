@@ -97,11 +97,11 @@ class NodeContainers(Containers):
     Calls continue even if their caller gives up, except for a stop during its grace period. ``launch`` starts the
     workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. ``ready`` tells whether a pod
     is ready. ``notice`` is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
-    ``deleted``. If ``profile`` allows a call to be refused, ``deviates`` is called to decide.
+    ``deleted``. If ``profile`` allows a call to be refused, ``deviates`` is called to decide whether to refuse it.
 
-    After a restart, the containers are recovered from ``kept``. If ``resumes`` is true, ``launch`` then continues those
-    that are still running. The containers in ``making`` are not in the ``store`` yet. ``names`` maps reserved names to
-    ids.
+    After a restart, the containers are recovered from ``kept``. If ``resumes`` is true, ``launch`` then continues the
+    processes that were still running. Containers that are being created are in ``making``, and not yet in the
+    ``store``. ``names`` maps reserved names to ids.
     """
 
     root: Path
@@ -188,7 +188,10 @@ class NodeContainers(Containers):
             return container, container.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
-        """Make the call *event*, which does not change the container. It fails if there is a reason in *refusal*."""
+        """Make the call *event*, which does not change the container.
+
+        If *refusal* is not empty, the call fails for that reason.
+        """
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
@@ -207,7 +210,7 @@ class NodeContainers(Containers):
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
-        """Run a command in a container for at most *limit* seconds, where 0 means no limit."""
+        """Run a command in a container for at most *limit* seconds. 0 means no limit."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         container = self.find(given, "exec-sync")

@@ -28,7 +28,8 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=partial(MessageToDict, preservin
 class Records(Generic[T]):
     """Files in the directory *root*, each with a record of the type *kind*.
 
-    A file is named after the id of its record, which may contain protobuf messages. Without *root*, nothing is kept.
+    Each file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing
+    is kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -22,14 +22,14 @@ from fsm.runtimes.reference.node.commands import Script, exit_code, script
 from fsm.runtimes.reference.node.workloads import BUFFER, LONGEST_LINE, Command, ContainerRecord, Workload, Write
 
 TERM_GRACE: Final = "0"
-"""The reaper kills without a grace period, because the process was already asked to end."""
+"""Grace period of the reaper. It is zero, because the process has already been asked to end."""
 
 FLUSH: Final = 2.0
 """Time limit in seconds for reading the remaining output of a process that has exited."""
 
 
 class ChildProcess(Workload):
-    """The process of a container, which runs under a reaper, so that no descendant outlives fsm.
+    """The process of a container. It runs under a reaper, so that no descendant of the process outlives fsm.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
@@ -169,7 +169,9 @@ SECOND: Final = 10**9
 
 
 class SimulatedProcess(Workload):
-    """A simulated process that behaves like *command*. If it continues one, *started_at* is the latter's start time.
+    """A simulated process that behaves like *command*.
+
+    To continue an earlier process, pass the time at which that process was started as *started_at*.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """

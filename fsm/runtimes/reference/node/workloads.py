@@ -87,7 +87,7 @@ class Command:
         return None
 
     def prepare(self) -> None:
-        """Create the log. Raise :class:`WorldError` if that fails or a mounted path does not exist."""
+        """Create the log. Raise :class:`WorldError` if this fails, or if a mounted path does not exist."""
         for mount in self.config.mounts:
             if mount.host_path and not Path(mount.host_path).exists():
                 why = f"error mounting {mount.host_path!r}: no such file or directory"
@@ -225,7 +225,10 @@ class Workload(ABC):
 
 
 class Executed:
-    """The result of a command, and a :data:`Write` function that collects up to :data:`KEPT` bytes of each stream."""
+    """The result of a command, with its output.
+
+    It is itself a :data:`Write` function, which keeps up to :data:`KEPT` bytes of each stream.
+    """
 
     def __init__(self) -> None:
         self.code = 0
@@ -240,8 +243,9 @@ class Executed:
 class ContainerWorld(SimulatedWorld):
     """The environment of a container on a node.
 
-    ``launch`` starts the workload, or continues the process of ``record``. That record is saved in ``kept`` while
-    containerd has a record of the container. If ``refusal`` is not empty, the next operations fail for that reason.
+    ``launch`` starts the workload, or continues the process in ``record``. The record is saved in ``kept`` as long as
+    containerd also has a record of the container. If ``refusal`` is not empty, the next operations fail for that
+    reason.
     """
 
     record: ContainerRecord

@@ -1,12 +1,12 @@
 """The NRI layer of a container runtime, which relays the events of pods and containers to plugins.
 
-The machine ``nri-api`` decides which calls the layer accepts. ``nri-container`` and ``nri-pod`` decide which requests
-are relayed, and the plugins' answers choose among the outcomes. Each plugin joins through a ``connection``, which
-``nri-plugin`` drives.
+The machine ``nri-api`` decides which calls the layer accepts. The machines ``nri-container`` and ``nri-pod`` decide
+which requests are relayed, and the plugins' answers choose among the outcomes. Each plugin joins through a
+``connection``, which the machine ``nri-plugin`` drives.
 
 Any number of calls may block plugin synchronisation at the same time, even if a plugin is already waiting. Otherwise,
-nested blocks would deadlock, for example when the removal of a pod removes its containers. The price is that a plugin
-must wait until nothing blocks synchronisation.
+nested blocks would deadlock, for example when the removal of a pod removes its containers. The drawback is that a
+plugin must wait until nothing blocks synchronisation.
 """
 
 import logging
@@ -189,9 +189,9 @@ class NRI:
     ) -> None:
         """Create the interface.
 
-        The installed *plugins* join at the start. *listen* is called with the path of the socket for other plugins. It
-        returns a function that closes the socket, or raises :class:`OSError`. *sync* is the lock that keeps plugins
-        from joining.
+        The installed *plugins* join when the interface is started. *listen* is called with the path of the socket for
+        other plugins. It returns a function that closes the socket, or raises :class:`OSError`. *sync* is the lock that
+        keeps plugins from joining.
         """
         self.config = config or default_config()
         self.domains: Final = domains or Domains()
@@ -227,7 +227,7 @@ class NRI:
         """Let the installed plugins join, and take the states of the containers from the domains.
 
         Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
-        cannot join, or :class:`NRIError` if the socket cannot be opened. Then the call can be repeated.
+        cannot join, or :class:`NRIError` if the socket cannot be opened. After an error, the call can be repeated.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -299,8 +299,8 @@ class NRI:
 
         The event happens to *container*, or to *pod* if *container* is ``None``. An update requests *resources*. Return
         ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that is about to be created, and
-        ``own`` has the resources that plugins want instead of *resources*. The changes that they want for other
-        containers are made, and failures only logged. If the machine replies with an error, it is raised.
+        ``own`` has the resources that plugins want instead of *resources*. Changes that plugins request for other
+        containers are made, and their failures are only logged. If the machine replies with an error, raise that error.
         """
         request = Request(event=event, pod=pod, container=container, resources=resources)
         with self._life.call(RELAYS.get(event, "relay")) as acts:

@@ -1,4 +1,4 @@
-"""Plugins in this process. Their methods are called on separate threads and with time limits."""
+"""Plugins in this process, whose methods are called on separate threads and with time limits."""
 
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -25,7 +25,7 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 
 
 class Plugin(Protocol):
-    """Base class of plugins in this process. Each call of a plugin has a thread of its own, and they do not overlap.
+    """Base class of plugins in this process. Each call of a plugin runs on a new thread, and calls do not overlap.
 
     ``index`` has two digits. Plugins are called in ascending order of their indices. ``name`` consists of letters,
     digits, and the characters ``_ . + -``. ``events`` are the requests to which the plugin subscribes, as names or as a
@@ -71,7 +71,7 @@ class PluginLocal(threading.local):
 class Connection(Session[Request, Answer, Part, Sequence[Update]]):
     """The connection of a plugin in this process.
 
-    The threads that call the plugin mark themselves in *local*, so that calls of a plugin can be recognised.
+    The threads that call the plugin mark themselves in *local*, so that calls made by a plugin can be recognised.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -117,8 +117,8 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
     def _run(self, function: Callable[[], T], until: float) -> T:
         """Run *function* on a new thread. Return its result or raise its exception.
 
-        Raise :class:`PluginLateError` if it has not returned by the time *until*, or :class:`PluginLostError` if it
-        ends the thread.
+        Raise :class:`PluginLateError` if *function* has not returned when the clock reaches *until*, or
+        :class:`PluginLostError` if *function* ends the thread.
         """
         future, changed = Future[T](), threading.Condition()
 
@@ -143,7 +143,7 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
 
 
 def finish(work: Coroutine[object, object, T]) -> T:
-    """Run *work* without an event loop, and return its result. Like calls of plugins here, it must not suspend."""
+    """Run *work* without an event loop, and return its result. Raise :class:`RuntimeError` if it suspends."""
     try:
         work.send(None)
     except StopIteration as finished:

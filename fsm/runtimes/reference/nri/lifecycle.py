@@ -1,4 +1,4 @@
-"""The rules by which the NRI layer accepts calls, merges the answers of plugins and keeps states.
+"""The NRI layer's rules for accepting calls, merging the answers of plugins and keeping states.
 
 The machine ``nri-api`` drives the calls.
 """
@@ -35,13 +35,13 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""The parts of an answer that are allowed for each event. Events that are not listed allow none."""
+"""Maps events to the parts of an answer that they allow. All other events allow no part."""
 
 
 class MergedAnswers:
     """The merged answers of all plugins to a request. Only one plugin may set a given field of a container.
 
-    ``lost`` is true if a plugin was lost. ``error`` is the error that has ended the request, if any.
+    ``lost`` is true if a plugin was lost. ``error`` is the error that ended the request, if any.
 
     >>> from fsm.runtimes.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
@@ -176,7 +176,7 @@ RELAYS: Final = {
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
-"""The event of ``nri-api`` for each event of a pod or container. For events that are not listed, it is ``relay``."""
+"""Maps events of pods and containers to events of ``nri-api``. All other events map to ``relay``."""
 
 IDLE: Final = frozenset({"ignored", "nothing"})
 
@@ -293,12 +293,12 @@ class RelayedEntities:
         """Let the event of *request* happen to its pod or container, and *send* the requests that follow from it.
 
         Return the answers to the last request, or ``None`` if nothing was sent. If the machine replies with an error,
-        it is raised.
+        raise that error.
         """
         event, container = request.event, request.container
         states, entity = (self.containers, container.id) if container else (self.pods, request.pod.id)
         ways = states.offered(entity, event)
-        outputs = max((way.emits for way in ways), key=len, default=())  # shorter ones end at a lost plugin
+        outputs = max((way.emits for way in ways), key=len, default=())  # shorter tuples end where a plugin was lost
         relayed = [await send(replace(request, event=name)) for name in outputs]
         last = relayed[-1] if relayed else None
         way = states.take(entity, event, relay_outcome(ways, outputs, relayed))
@@ -311,7 +311,8 @@ class RelayedEntities:
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
     """Return the outcome that follows from the results of the relayed requests.
 
-    The last request decides, or the first that has lost a plugin, unless the last one has failed.
+    Usually, the last request decides. If an earlier request has lost a plugin and the last request has not failed, the
+    first request that has lost a plugin decides.
     """
     if not relayed:
         return ""

@@ -64,7 +64,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event for a plugin. ``resources`` are those that an update requests.
+    """An event for a plugin. If it is an update, ``resources`` are the requested resources.
 
     While a container is being created, ``adjusted`` has the adjustments that earlier plugins have made to it.
     """
@@ -138,7 +138,7 @@ class BlockedError(NRIError):
 
 
 class RegistrationError(NRIError):
-    """A plugin cannot be registered, because its name, index or events are wrong, or because it failed."""
+    """A plugin cannot be registered, because it has failed or its name, index or events are invalid."""
 
     code = "INVALID_ARGUMENT"
 
@@ -161,7 +161,7 @@ ContainerChange: TypeAlias = Update | Eviction
 
 
 class ChangesFailedError(NRIError):
-    """Some updates or evictions of containers have failed and are in ``failed``. All others were made."""
+    """Some updates or evictions of containers, listed in ``failed``, have failed. All others were made."""
 
     def __init__(self, failed: Sequence[ContainerChange]) -> None:
         self.failed: Final = tuple(failed)
@@ -174,9 +174,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class Domain:
-    """The pods and containers of one namespace. A domain must not call the NRI layer, which is locked meanwhile.
+    """The pods and containers of one namespace.
 
-    ``done`` records the changes that were made. Changes to the containers in ``stubborn`` fail.
+    The NRI layer is locked while it calls a domain, so a domain must not call the layer. ``done`` records the changes
+    that were made. Changes to the containers in ``stubborn`` fail.
     """
 
     name: str = "k8s.io"
@@ -219,7 +220,7 @@ class Domains:
     def change(self, changes: Iterable[ContainerChange]) -> None:
         """Apply each change in the domain of its container. Unknown containers are skipped.
 
-        Raise a :class:`ChangesFailedError` at the end if any failed, except for those with ``ignore_failure``.
+        At the end, raise :class:`ChangesFailedError` if any change without ``ignore_failure`` has failed.
         """
         failed = []
         for change in changes:

@@ -1,4 +1,4 @@
-"""SUTs for the connection of a plugin and for the lock on plugin synchronisation.
+"""SUTs for a plugin's connection and for the lock on plugin synchronisation.
 
 The plugin follows a script. To answer late, it advances the clock.
 """
@@ -23,7 +23,7 @@ from fsm.runtimes.reference.nri.session import MACHINE, Terms
 from fsm.sut import BrokenError, UnsupportedError
 
 PATIENCE: Final = 0.5
-"""Maximum number of real seconds that a late plugin waits. Its call ends as soon as the clock is advanced."""
+"""Maximum number of real seconds that a late plugin waits. Its call ends once the clock is advanced."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
@@ -41,14 +41,14 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 """Outcomes of events in NRI's own connection, by event and state.
 
-In the state ``active``, the second outcome is for a plugin that was launched or has already registered again.
+In the state ``active``, the second outcome is for a plugin that was launched, or that has already registered again.
 """
 
 
 class ScriptedPlugin(Plugin):
     """A plugin that records the messages it receives in *outputs*, and answers as ``script`` says.
 
-    *late* is called to exceed the time limit.
+    To answer too late, it calls *late*.
     """
 
     index = "10"
@@ -222,7 +222,10 @@ ORDERS: Final = {
 
 
 class _Process(threading.Thread):
-    """A thread that enters and leaves the lock by ``orders``, and reports its ``steps``. The order ``end`` remains."""
+    """A thread that enters and leaves the lock as the ``orders`` say, and reports its ``steps``.
+
+    The order ``end`` stays in the queue, so that it ends nested entries too.
+    """
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
@@ -242,10 +245,10 @@ class _Process(threading.Thread):
 
 
 class _Gate(Clock):
-    """A clock with which a :class:`_Process` waits for the order to continue, or to end whatever it waits for."""
+    """A clock that makes a :class:`_Process` wait for its next order instead of a time."""
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        del until  # no call gives up
+        del until  # calls wait without a time limit
         process = _current()
         while True:
             changed.release()
@@ -265,7 +268,7 @@ def _current() -> _Process:
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
     """The lock on plugin synchronisation under test.
 
-    Under ``calls-first``, it is the lock of the reference NRI layer, and otherwise containerd's lock.
+    Under the profile ``calls-first``, this is the lock of the reference NRI layer, and otherwise containerd's lock.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]

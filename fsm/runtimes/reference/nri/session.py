@@ -28,7 +28,7 @@ from fsm.runtimes.reference.nri.messages import (
 
 # The profile containerd-1.7 describes containerd 1.7.2. containerd 1.7.26 can also block synchronisation.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""Releases, with true for those that disable NRI by default. The newest release has no name."""
+"""Maps each release to whether it disables NRI by default. The newest release has no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +105,10 @@ class Terms:
 
 
 class Session(Driven, ABC, Generic[R, A, P, U]):
-    """Base class of connections of one plugin, without the input and output. Not thread-safe.
+    """Base class for the connection of one plugin. Subclasses add the input and output. Not thread-safe.
 
-    Requests are of the type *R*, and their answers of the type *A*. *P* is a part of the pods and containers with which
-    the plugin is synchronised, and *U* the updates that it then requests.
+    *R* is the type of a request, and *A* the type of its answer. *P* is the type of a part of the pods and containers
+    with which the plugin is synchronised, and *U* the type of the updates that the plugin then requests.
 
     Subclasses implement the ``_ask…`` methods, which ask the plugin and wait for its answer until the clock has reached
     *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has disconnected,
@@ -129,7 +129,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @abstractmethod
     async def _ask_registration(self, until: float) -> None:
-        """Wait until the plugin has called :meth:`register`. Errors of that call are raised here too."""
+        """Wait until the plugin has called :meth:`register`. If that call raises an error, raise it here too."""
 
     @abstractmethod
     async def _ask_events(self, until: float) -> Collection[str] | int:
@@ -163,9 +163,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("connect")
 
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        """Start an installed plugin, or raise :class:`RegistrationError`. *given* is its name and index, if fixed.
+        """Start an installed plugin, or raise :class:`RegistrationError`.
 
-        If *built_in* is true, the plugin has no process and need not register.
+        *given* is the plugin's name and index, if they are fixed. If *built_in* is true, the plugin has no process and
+        need not register.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._given = given
@@ -249,9 +250,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
-        """Relay *request* for *event*, and return the answer, or ``None`` if the plugin is lost or has not subscribed.
+        """Relay *request* for *event*, and return the answer.
 
-        Raise :class:`NRIError` if it answers with an error.
+        Return ``None`` if the plugin is lost or has not subscribed to *event*. Raise :class:`NRIError` if the plugin
+        answers with an error.
         """
         if not self.listed:
             self.drop()
@@ -274,7 +276,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:
-        """End a request without an answer. If the plugin has hung up, this closes the connection."""
+        """End a request without an answer. If the plugin has hung up, close the connection."""
         self._take("relay")
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
@@ -343,7 +345,7 @@ def parts(
     most: float = inf,
     size: Callable[[Pod | Container], int] = lambda _: 1,
 ) -> list[tuple[list[Pod], list[Container]]]:
-    """Divide *pods* and *containers* into parts whose size is at most *most*.
+    """Divide *pods* and *containers* into parts that are no larger than *most*.
 
     *size* measures an object. An object that is larger than *most* gets a part of its own.
 

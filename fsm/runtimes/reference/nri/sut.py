@@ -211,7 +211,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         for block in self._blocks:
             block.unblock()
         self._interface.wait_for_exits()
-        with suppress(Exception):  # a planted bug may raise an error, but was already found
+        with suppress(Exception):  # a planted bug may raise an error here, but the test has already found it
             self._interface.stop()
 
     def shows(self) -> str:
@@ -250,7 +250,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _interface(self) -> NRI:
-        """The first interface that was made. As long as there is none, everything behaves as if it was disabled."""
+        """The first interface that was created, or a disabled interface if there is none yet."""
         return self._nri or NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:
@@ -266,7 +266,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         request = TIMEOUT + next(self._numbers)
         config = replace(config, plugin_registration_timeout=TIMEOUT, plugin_request_timeout=request)
         before = self._interface.config
-        lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
+        lock = SyncLock(TurnedClock(hurried=True))  # never block, because nothing else can release a block
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         self._nri = first = self._nri or nri
         changed = nri.is_enabled() and nri.config == config if nri is first else first.config != before
