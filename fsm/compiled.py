@@ -50,7 +50,7 @@ _SLOW: Final[Mapping[str, str]] = {
     "packed": "the search of large systems, once, about 10 s",
     "recordings": "the reader of large logs, once, about 8 s",
 }
-"""Descriptions of packages that take long to compile. The others take about a second."""
+"""Descriptions of packages that take long to compile. Other packages take about a second."""
 
 _announced: set[str] = set()
 
@@ -79,7 +79,10 @@ compiled_nogil: Final = _Compiling(nogil=True)
 
 
 class _Locator:
-    """Locates the cache of a function, without timestamps, because each version of the sources has its own folder."""
+    """Locates the cache of a function.
+
+    No timestamps are needed, because each version of the sources has its own folder.
+    """
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
@@ -140,7 +143,7 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Check whether *length* bytes of *text* from *start* on equal those of *other* from *begin* on."""
+    """Check whether the *length* bytes at *start* in *text* and at *begin* in *other* are equal."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):

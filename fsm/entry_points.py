@@ -1,4 +1,4 @@
-"""Find the contributions of packages to fsm: domains, recording formats, systems under test and commands.
+"""Find the domains, recording formats, systems under test and commands that packages contribute to fsm.
 
 A package declares its contributions as entry points (``MODULE:ATTRIBUTE``) in one of four groups. They are imported
 only when they are needed.
@@ -72,7 +72,7 @@ class DomainCommand:
 
     ``target`` is the ``MODULE:ATTRIBUTE`` of a :class:`click.Command`, which is imported only when it is used. Its
     function returns an exit code, or data to print: a mapping, a dataclass, or a list of these. The command has a
-    limit of CPU time unless ``endless`` is true.
+    CPU time limit unless ``endless`` is true.
     """
 
     about: str
@@ -118,7 +118,10 @@ def foreign_names(group: str) -> tuple[str, ...]:
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield what other packages contribute to *group*. Warn of what cannot be loaded or is not of *kind*."""
+    """Yield the objects that other packages contribute to *group*.
+
+    Warn about objects that cannot be loaded or are not of *kind*.
+    """
     for declared in _foreign_entry_points(group):
         if (found := _object(declared, kind)) is not None:
             yield declared.name, found

@@ -23,7 +23,7 @@ DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
 """The URL of the documentation, which must be the same in ``pyproject.toml``."""
 
 MOST: Final = 100
-_WHOLE: Final = 50_000  # length of an error message from which further problems are left out
+_WHOLE: Final = 50_000  # length of an error message beyond which further problems are left out
 _LONGEST: Final = 2_000
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Matches control characters except tab and newline, Unicode line separators, and bidirectional formatting."""
@@ -47,7 +47,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error in an input. ``hint`` says how to fix it. ``line`` is 0 if the error concerns the whole file."""
+    """An error in an input. ``hint`` says how to fix it. ``line`` is 0 if the error is in the file as a whole."""
 
     path: str
     line: int
@@ -137,7 +137,7 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the error message for use in a sentence: in lower case and without the error number."""
+    """Return the error message in lower case and without the error number, for use in a sentence."""
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
@@ -147,7 +147,7 @@ def encodable(name: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Quote text from an input. Return a single line, which is escaped and, if necessary, shortened."""
+    """Return text from an input as a single line, with escapes and, if it is too long, shortened."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
@@ -167,7 +167,10 @@ def require_machine(given: object) -> None:
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
-    """Decode UTF-8 without its byte order mark. Raise :class:`InputError` with *code* and *hint* if it is not valid."""
+    """Decode UTF-8, and remove the byte order mark, if any.
+
+    Raise :class:`InputError` with *code* and *hint* if *data* is not valid UTF-8.
+    """
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -177,7 +180,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
-    """Return a hint for an unknown word. It contains the closest match and the list of known words.
+    """Return a hint for an unknown word, with the closest match and the list of known words.
 
     >>> nearest("opend", ["shut", "open"], of="states")
     "did you mean 'open'? states: shut, open"
@@ -191,7 +194,7 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return a count and a noun. The noun is in the plural if necessary.
+    """Return a count and a noun, in the plural if necessary.
 
     >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
@@ -203,7 +206,10 @@ def plural(count: int, word: str) -> str:
 
 
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
-    """Import a module. Raise :class:`InputError` for the input *of* if its optional dependencies are not installed."""
+    """Import a module that may have optional dependencies.
+
+    Raise :class:`InputError` for the input *of* if these dependencies, which *extra* installs, are missing.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -226,12 +232,13 @@ def is_file(path: Path | str) -> bool:
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Read a file, or standard input if *dash* is true and the path is ``-``, up to one byte more than *most*.
+    """Read a file, but not more than *most* + 1 bytes.
 
-    Raise :class:`InputError` with *code* and *hint* if the file cannot be read.
+    If *dash* is true, the path ``-`` means standard input. Raise :class:`InputError` with *code* and *hint* if the
+    file cannot be read.
     """
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
-    except (OSError, ValueError) as error:  # The path contains a NUL character.
+    except (OSError, ValueError) as error:  # ValueError if the path contains a NUL character
         raise refused(str(path), code, f"the file cannot be opened: {reason(error)}", hint) from error

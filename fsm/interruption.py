@@ -1,4 +1,4 @@
-"""End commands early: on a signal, after an internal error, or when they exceed a limit of time or memory."""
+"""End commands early on a signal, after an internal error, or when they exceed a limit of time or memory."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _ECHO: Final = 1.0  # seconds in which a repeated signal is ignored; timeout sig
 class Interruption:
     """A signal handler that raises ``KeyboardInterrupt``, so that the command can clean up.
 
-    The exception can get lost, for example in a finalizer, or look like a failure of the system under test.
-    Therefore, the first signal also discards further output and fixes the exit code.
+    The exception can get lost, for example in a finalizer, or look like a failure of the system under test. The first
+    signal therefore also discards further output and determines the exit code.
     """
 
     def __init__(self) -> None:
@@ -55,9 +55,10 @@ class Interruption:
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork a child that runs the command, and exit with the code that it reports, or else ``UNDECIDED``.
+        """Fork a child that runs the command, and exit with the code that it reports.
 
-        Under a memory limit, libraries can end the process in ways that Python cannot catch, such as ``exit(1)``.
+        If the child reports none, exit with ``UNDECIDED``. Under a memory limit, libraries can end the process in
+        ways that Python cannot catch, such as ``exit(1)``.
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # a process left behind by the child may keep the write end open
@@ -106,10 +107,10 @@ class Interruption:
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
-        """Interrupt the command if it exceeds a limit of CPU time in seconds or of memory in bytes, without children.
+        """Interrupt the command if it exceeds a limit on CPU time (in seconds) or on memory (in bytes).
 
-        ``RLIMIT_DATA`` prevents very large allocations. It is higher than *memory*, because Python may loop forever if
-        it cannot handle errors.
+        Child processes do not count. ``RLIMIT_DATA`` prevents very large allocations. It is higher than *memory*,
+        because Python may loop forever if it cannot handle errors.
         """
         try:
             import resource  # noqa: PLC0415
@@ -131,7 +132,7 @@ class Interruption:
 
     @contextmanager
     def soft_limits(self) -> Iterator[Callable[[], str]]:
-        """Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit was exceeded.
+        """Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit has been exceeded.
 
         The command is then interrupted only if it exceeds the memory limit by 10 % or continues for :data:`_GRACE`.
         """
@@ -144,7 +145,10 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Call *end* on the first signal. A second one, but not the same within a second, interrupts the command."""
+        """Call *end* on the first signal. A later signal interrupts the command.
+
+        If the first signal is repeated within a second, the repetition is ignored.
+        """
         self._end = end
         try:
             yield
@@ -212,7 +216,10 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the command if it exceeds a limit before a signal came, and again after each second of CPU time."""
+        """Interrupt the command if it exceeds a limit, unless a signal has interrupted it before.
+
+        The interruption is repeated after each further second of CPU time.
+        """
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:

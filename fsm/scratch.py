@@ -25,7 +25,7 @@ _ENOUGH: Final = 1 << 24  # minimum free disk space, in bytes, for caching machi
 class ScratchFolder(TemporaryDirectory[str]):
     """A temporary folder in *where* or the system's temporary folder.
 
-    The process locks the folder, so that folders of killed processes can be recognized and deleted, but not on Windows.
+    Except on Windows, the process locks the folder. Folders of killed processes can then be recognized and deleted.
 
     >>> with ScratchFolder() as folder:
     ...    (Path(folder) / "state").touch()
@@ -90,8 +90,8 @@ def defines_compiled(text: bytes) -> bool:
 def code_folder(package: Path) -> str:
     """Return the folder for the machine code of *package*, or an empty string if it is not writable.
 
-    Its name is a hash of the package's name and of the sources that affect the machine code, so code from another
-    version is never used, and identical packages share their code.
+    The folder is named after a hash of the package's name and of the sources that affect the machine code. Code from
+    another version is therefore never used, and identical packages share their code.
     """
     usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises if there is no home)
     caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)

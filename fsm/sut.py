@@ -2,7 +2,7 @@
 
 A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other protocols are
 optional, and are recognized with :func:`isinstance`. Without a method ``outputs``, the outputs of the SUT are not
-compared. Without the methods ``begin`` and ``end``, states that occur only during a call are not tested.
+compared. Without the methods ``begin`` and ``end``, states that exist only during a call are not tested.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -38,7 +38,10 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response of a SUT. ``reply`` is ``None`` while the call is in progress, ``outputs`` if they are unknown."""
+    """The response of a SUT.
+
+    ``reply`` is ``None`` while the call is in progress, and ``outputs`` is ``None`` if the outputs are unknown.
+    """
 
     reply: str | None = ""
     shows: str = ""
@@ -84,15 +87,21 @@ class SUT(Protocol):
 @runtime_checkable
 class Emitting(Protocol):
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call, or ``None`` if they are unknown. Called after :meth:`SUT.shows`."""
+        """Return the outputs since the last call of this method, or ``None`` if they are unknown.
+
+        Tests call this method after :meth:`SUT.shows`.
+        """
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields. The machine's clauses on fields are checked."""
+    """A SUT whose status has fields.  Tests check the machine's clauses on these fields."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the current values of the machine's fields. Called after :meth:`SUT.shows`."""
+        """Return the current values of the machine's fields.
+
+        Tests call this method after :meth:`SUT.shows`.
+        """
 
 
 @runtime_checkable
@@ -111,7 +120,10 @@ class ArrangingStages(Protocol):
     """A variant of :class:`Arranging` for a SUT that needs to know the stage of the outcome."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
-        """Like :meth:`Arranging.arrange`. *stage* is ``begin`` or ``end`` for a call that takes time, or else empty."""
+        """Like :meth:`Arranging.arrange`, but with the stage of the outcome.
+
+        *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
+        """
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
@@ -131,10 +143,13 @@ class Limited(Protocol):
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Return whether *outcome*, which is empty if the event has only one, may remain untested."""
+        """Return whether *outcome* may remain untested.
+
+        *outcome* is empty if the event has only one outcome.
+        """
 
     def unasked(self) -> Collection[str]:
-        """Return the signals that may occur spontaneously between the steps of a test."""
+        """Return the signals that may happen spontaneously between the steps of a test."""
 
 
 @runtime_checkable
@@ -151,7 +166,7 @@ class Overlapping(Protocol):
 @runtime_checkable
 class Remembering(Protocol):
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """Return a copy of the data that the SUT keeps in addition to its state, and that must survive a restart."""
+        """Return a copy of the data that, in addition to the state, must survive a restart."""
 
 
 @runtime_checkable
@@ -159,9 +174,9 @@ class Crashing(SUT, Protocol):
     """A SUT that can crash during an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, but crash just before its external effect number *point*, from 0. Then restart.
+        """Perform *event*, but crash just before its external effect number *point*, counting from 0.  Then restart.
 
-        If the event has fewer effects, it completes. In this case, restart as well and return False.
+        If the event has fewer effects, let it complete, restart as well, and return False.
         """
 
 

@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 ABSENT: Final = "absent"
-"""The value of ``met`` if the reply says that the entity does not exist. It does not depend on the machine."""
+"""The value of ``met`` if the reply says that the entity does not exist. It is the same for all machines."""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 
@@ -100,10 +100,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    The kind of observation ``i``, ``kinds[kind[i]]``, consists of ``of`` and the fields that affect legality
-    (:class:`Key`). If it is -1, the arrays do not describe the observation, because it has fields or a rare form. All
-    batches of a recording share the list ``kinds``, which only grows. The id of the entity is ``ids[entity[i]]``, and
-    ``at[i]`` the time in nanoseconds since the epoch, or negative if it is unknown.
+    ``kinds[kind[i]]`` is the kind of observation ``i``. It consists of ``of`` and the fields that affect legality
+    (:class:`Key`). If ``kind[i]`` is -1, the arrays do not describe the observation, because it has fields or a rare
+    form. All batches of a recording share the list ``kinds``, which only grows. ``ids[entity[i]]`` is the id of the
+    entity, and ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown.
     """
 
     kinds: Sequence[Observation]
@@ -152,7 +152,7 @@ def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
 
 
 class Key(NamedTuple):
-    """The fields of an observation that affect legality. They do not include the entity, the time and the line."""
+    """The fields of an observation that affect legality. They do not include the entity, the time or the line."""
 
     event: str = ""
     phase: Phase = ""

@@ -1,4 +1,4 @@
-"""Verdicts: the answer to a question, with the evidence as data. :mod:`fsm.report` formats them as text."""
+"""Verdicts, which answer a question and contain the evidence as data. :mod:`fsm.report` formats them as text."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from fsm.verdict import Unknown
 class _Deciding:
     """Decides claims for one copy, for two copies, and for a crowd of copies.
 
-    ``more`` has the cones of the crowd if a claim was decided on them.
+    ``more`` holds the cones of the crowd once a claim has been decided on them.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ def examine_any(
     :func:`fsm.checker.examine`.
 
     Pass *count* to get results for this number of copies when it is too large to search.  Each claim is then decided
-    for any number of copies.  If that fails, a run of two copies is replayed while the other copies take no steps of
-    their own.
+    for any number of copies.  If this does not prove the claim, a run of two copies is replayed while the other
+    copies take no steps of their own.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     deciding = _Deciding(

@@ -59,7 +59,7 @@ WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """An edge of the graph, with ``found`` set if the search looks for this edge."""
+    """An edge of the graph.  ``found`` is true if the search looks for this edge."""
 
     taken: RunStep
     to: N
@@ -68,7 +68,10 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """The result of a search: the shortest ``path``, if there is one, and the depth of each visited node."""
+    """The result of a search.
+
+    ``path`` is a shortest path, or ``None`` if there is none.  ``nodes`` maps each visited node to its depth.
+    """
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -103,7 +106,7 @@ def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]])
 
 
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Return the number of reachable states and transitions of *table*, and the depth.
+    """Return the numbers of reachable states and transitions of *table*, and the depth of the search.
 
     Raise :class:`~fsm.machine.traversal.LimitError` if there are more than *limit* states.  If the table has orbits,
     only representatives count towards the limit.

@@ -286,7 +286,7 @@ class _Both:
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
-        """Return a lower bound for the number of steps of a run of the whole system through one of *sequences*.
+        """Return a lower bound for the length of a run of the whole system through one of *sequences*.
 
         The bound is ``None`` if there is no such run, -1 if that is unknown, and *inside* if nothing happens outside
         the cone.
@@ -305,8 +305,8 @@ class _Both:
 def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table: SystemTable) -> Never | None:
     """Return a claim about the cone that rules out *sequences* in the whole system.
 
-    If the claim holds, no run of the whole system goes through any of *sequences*.  The claim allows for steps
-    outside the cone, whose table is *table*.  Return ``None`` if nothing happens outside.
+    If the claim holds, no run of the whole system goes through any of *sequences*.  *table* is the table of the cone,
+    and the claim allows for steps outside the cone.  Return ``None`` if nothing happens outside.
     """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
@@ -345,9 +345,9 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield conditions on the cone for the case that *condition* holds at the next instant outside it.
+        """Yield conditions on the cone for the case that *condition* holds at the next instant outside the cone.
 
-        At least one of them holds in that case.
+        In this case, at least one of the conditions holds.
         """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)

@@ -29,7 +29,7 @@ SequenceNode: TypeAlias = tuple[int, int]
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """An instant of a run: a state, and the step that led to it.
+    """An instant of a run, which consists of a state and the step that led to it.
 
     The first instant of a run has no step.
     """
@@ -87,7 +87,7 @@ class StepCache:
         self.witnesses: dict[Sequence, Run | None] = {}
         self.distinguishing = cache(self._make_successors)
         self.known: dict[tuple[str, ...], object] = {}
-        """The data that searches derive from the steps, by distinguished error codes."""
+        """Data that searches derive from the steps, by distinguished error codes."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
         self._folded = cache(lambda orbits: StepCache(system_table(self.table).folded(orbits)))
 
@@ -111,7 +111,7 @@ class StepCache:
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Whether searches leave out the beginnings of calls, and whether they leave out unspecified ends."""
+        """Whether searches leave out beginnings of calls, and whether they leave out unspecified ends of calls."""
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -182,8 +182,8 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that the property distinguishes, and the reply ``error`` may be any of them.  If *plain*
-    is given, it has the steps without these distinctions, which are extended.
+    *codes* are the error codes that the property distinguishes, and the reply ``error`` may be any of them.  If
+    *plain* is given, it has the steps without these distinctions, and only the additional steps are computed.
     """
 
     def __init__(

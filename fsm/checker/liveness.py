@@ -1,4 +1,4 @@
-"""Decide leads-to claims: in every fair run, each source is followed by a target.
+"""Decide leads-to claims, which say that in every fair run, each source is followed by a target.
 
 Consider a run that does not reach the target.  Either the run stops in a state in which the target is due, or it
 stays in a strongly connected component of such states.  The run is a counterexample if it is fair (Emerson and Lei,

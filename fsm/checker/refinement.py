@@ -1,7 +1,7 @@
-"""Refinement (trace inclusion): one machine allows every observation that another machine can cause.
+"""Check that one machine allows every observation that another machine can cause (refinement, trace inclusion).
 
 The observed machine is explored together with a *belief* about the other machine.  A belief is the set of situations
-in which the other machine may be after the observations so far.  Observations update beliefs as in
+that the other machine may be in after the observations so far.  Observations update beliefs as in
 :mod:`fsm.monitor`.
 
 Requests and replies of calls are observed, and calls may overlap.  A signal is observed if both machines have it.
@@ -106,7 +106,8 @@ SIGHT = ""
 class BeliefTable:
     """A numbered list of beliefs about the machine *other*.
 
-    If *whole* is true, all its events are observed.  Otherwise, only its calls and the shared signals are.
+    If *whole* is true, all events of this machine are observed.  Otherwise, only its calls and the shared signals are
+    observed.
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
@@ -173,7 +174,7 @@ class _Beliefs:
 
     def _belief_after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
-        # The deviations that configurations rely on would only distinguish otherwise equal ones.
+        # Deviations would only distinguish configurations that are equal otherwise.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
 

@@ -1,8 +1,8 @@
 """Decide always, never and reachable claims.
 
-The product of the machine with a small automaton is searched.  The automaton counts how many conditions of a sequence
-have held one after another, and the condition ``until`` resets the count.  It is enough to match each condition at
-the first instant at which it holds.
+This module searches the product of the machine with a small automaton.  The automaton counts how many conditions of a
+sequence have held one after another, and the condition ``until`` resets the count.  It is enough to match each
+condition at the first instant at which it holds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_none(claim: Always | Never, stepping: StepCache, limit: Limit) -> tupl
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that some run goes through each sequence, and give shortest runs as witnesses.
+    """Check that every sequence has a run that goes through it, and return shortest runs as witnesses.
 
     If this machine differs from another one in only one state, the witnesses of the other machine that take no step
     from that state are reused.
@@ -82,7 +82,7 @@ def sequences_of(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...
 def breaches(claim: Always) -> tuple[Sequence, ...]:
     """Return the sequences that break *claim*, one for each of its conditions.
 
-    The claim holds if none of these sequences can occur.
+    The claim holds if no run goes through any of these sequences.
     """
     when = (claim.when.means,) if claim.when else ()
     breaking = [(part.text, Not(of=part.means)) for part in claim.conditions]
@@ -162,9 +162,9 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken` of steps from *of* and from *stepping*.
+    """Return a test that :func:`retaken` can use to compare steps from *of* with steps from *stepping*.
 
-    It passes if *of* does not distinguish their target states.
+    The test passes if *of* does not distinguish the target states of the two steps.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -264,7 +264,8 @@ def _total_counts(parts: Iterable[Counts]) -> Counts:
 class CallPair(NamedTuple):
     """A node of the search for two successive calls.
 
-    ``calls`` have replied, ``going`` tells whether the second one is in progress, and ``between`` is the state between.
+    ``calls`` is the number of calls that have replied.  ``going`` tells whether the second call is in progress, and
+    ``between`` is the state between the two calls.
     """
 
     state: int

@@ -1,8 +1,8 @@
 """Decide whether a history of concurrent operations is linearizable.
 
-A history is legal if each operation can be assigned an instant between its call and its return such that the machine,
-taken through these instants in order, produces the observed replies, shown values and outputs (Herlihy and Wing,
-*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not interact, so each is
+A history is legal if each operation can take effect at an instant between its call and its return, so that the
+machine, in the order of these instants, produces the observed replies, shown values and outputs (Herlihy and Wing,
+*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not interact, so each entity is
 decided separately.
 
 The time needed is exponential in the number of simultaneous operations, but not in the length of the history
@@ -45,7 +45,7 @@ class NotLinearizable(Fails):
     """The history of ``entity`` is not linearizable.
 
     ``operation`` is the first operation whose return is illegal, or ``None`` if only later outputs are illegal.
-    ``cause`` says what is illegal about it, and ``steps`` is a legal order up to that return.  ``allowed`` lists the
+    ``cause`` says what is illegal, and ``steps`` is a legal order up to that return.  ``allowed`` lists the
     legal replies or shown values or, if the outputs are illegal, the legal sequences of outputs, each joined by spaces.
     ``before`` lists the states in which the operation may have taken effect.  ``window`` is the shortest stretch of the
     history that is illegal by itself.

@@ -51,8 +51,9 @@ class Frontier:
     def begin_anywhere(self, open_: Iterable[int]) -> None:
         """Start in any state, while the operations *open_* are in progress.
 
-        Each of them may or may not have taken effect, and its return and the value that it showed are ignored.  An
-        operation that never returned represents any number of similar operations, so it may take effect repeatedly.
+        Each of these operations may or may not have taken effect already.  Its return and the value that it showed
+        are ignored.  An operation that never returned represents any number of similar operations, so it may take
+        effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -92,7 +93,7 @@ class Frontier:
     def returned(self, number: int) -> bool:
         """Process the return of an operation.
 
-        Return ``False``, and do not change the situations, if the operation cannot be over at this time.
+        If the operation cannot be over at this time, return ``False`` and do not change the situations.
         """
         found = self.placed(number)
         self.situations = found or self.situations
@@ -101,7 +102,7 @@ class Frontier:
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
         """Return the situations after the return of operation *number*.
 
-        If *met* is given, the states are added to it in which the operation *other* may still take effect.
+        If *met* is given, it is extended with the states in which the operation *other* may still take effect.
         """
         over = Best()
 
@@ -118,7 +119,7 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """Return the situations at the end of the history in which all outputs have occurred.
+        """Return the situations at the end of the history in which all outputs have been emitted.
 
         Situations with the fewest deviations come first.  If *every* is true, also include the situations that can be
         reached from these.

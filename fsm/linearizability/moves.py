@@ -1,7 +1,7 @@
 """Situations of an entity, and the changes that one instant can make.
 
-Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Some operations take effect as soon as they can,
-because they gain nothing by waiting: looks, and operations that change nothing in any state in which their reply is
+Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Looks take effect as soon as they can, because they
+gain nothing by waiting.  The same is true of operations that change nothing in any state in which their reply is
 possible.  Similar operations that never returned take effect in the order of their calls.
 """
 
@@ -99,7 +99,7 @@ def _covers(more: Situation, less: Situation) -> bool:
 
 
 class Seen:
-    """The observed outputs.  Progress is the number of them that have occurred."""
+    """The observed outputs.  Progress is the number of outputs that have been emitted so far."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
@@ -117,7 +117,7 @@ class Seen:
 
 
 class Possible:
-    """All possible sequences of up to *longest* outputs.  Progress is the number of a sequence."""
+    """All possible sequences of up to *longest* outputs.  Progress is the index of a sequence in ``sequences``."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -144,7 +144,8 @@ class _Kind(NamedTuple):
     """The properties of an operation that determine its possible instants.
 
     ``row`` is -1 for a look.  ``reply`` is ``None`` if any outcome fits.  ``shows`` is the value that must be shown
-    after the operation has taken effect.  The search waits for the operation to return only if ``returns`` is true.
+    after the operation has taken effect.  If ``returns`` is false, the search does not wait for the operation to
+    return.
     """
 
     row: int
@@ -236,7 +237,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """Return the situation after all operations have taken effect that gain nothing by waiting."""
+        """Let all operations take effect that gain nothing by waiting, and return the resulting situation."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:

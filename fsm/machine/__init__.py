@@ -1,7 +1,7 @@
 """Machines: states, events, and what each event does in each state.
 
-A machine is a complete table: it has a cell for every event in every state.  :mod:`fsm.language.build` builds
-machines and checks the assumptions of the classes here.
+A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` builds machines
+and checks what the classes here take for granted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANY_ERROR = "error"  # wildcard that matches any error reply
 
 
 def fits(reply: str, allowed: Collection[str]) -> bool:
-    """Check whether *reply* is one of *allowed*, where ``error`` matches any error.
+    """Check whether *reply* is one of the replies in *allowed*, where ``error`` matches any error.
 
     >>> fits("JAMMED", ("ok", "error")), fits("ok", ("error",))
     (True, False)
@@ -44,7 +44,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state, with the value that it ``shows`` to observers and its ``kind``, which is its role in the lifecycle."""
+    """A state of a machine.
+
+    ``shows`` is the value that observers see, and ``kind`` is the role of the state in the lifecycle.
+    """
 
     name: str
     about: str
@@ -129,8 +132,8 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 class Event:
     """An event with a cell for every state.
 
-    If it is a call that takes time, ``ends`` maps states to the ways in which the call can end there.  If the call is
-    in progress in a state without an entry, its end is unspecified.
+    For a call that takes time, ``ends`` maps states to the ways in which the call can end there.  In a state without
+    an entry, the end of the call is unspecified.
     """
 
     name: str
@@ -144,7 +147,7 @@ class Event:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The names of the event that a trace may use."""
+        """The names that a trace may use for the event."""
         return (self.name, self.rpc) if self.rpc else (self.name,)
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -168,12 +171,15 @@ class Deviation:
 
 
 UNNAMED: Final = frozenset({"done", "ignored", "refused"})
-"""Names of outcomes that the model does not name.  In an override, they get the name of the override."""
+"""Default names of outcomes that the model leaves unnamed.  An override with a deviation uses its own name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """Cells that a profile replaces or, if there is a ``deviation``, the outcomes that it adds to cells."""
+    """A change that a profile makes to the cells of an event.
+
+    The cells here replace those of the machine.  If there is a ``deviation``, their outcomes are added instead.
+    """
 
     name: str
     event: str
@@ -240,7 +246,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """The arrows that drawings leave out: those from one of ``states``, or for one of ``outcomes``."""
+    """The arrows that drawings leave out, which start at one of ``states`` or show one of ``outcomes``."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()

@@ -24,7 +24,7 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotent:
-    """A call of ``event`` can be repeated: the second call also replies ``ok``, and has no other effect.
+    """A call of ``event`` can be repeated.  The second call also replies ``ok``, and it has no other effect.
 
     This must hold in every reachable state without calls in progress, if the first call succeeds and ``once`` is true
     at its reply.
@@ -36,7 +36,7 @@ class Idempotent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Every condition holds at every instant or, if ``when`` is given, at the instants at which ``when`` holds."""
+    """Every condition holds at every instant or, if ``when`` is set, whenever ``when`` holds."""
 
     conditions: tuple[WrittenCondition, ...]
     when: WrittenCondition | None = None
@@ -52,14 +52,14 @@ class Never:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachable:
-    """Each of ``sequences`` occurs in some run."""
+    """Each of ``sequences`` appears in some run."""
 
     sequences: tuple[Sequence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """A fairness assumption about an event, about the end of a call, or about one of their outcomes.
+    """A fairness assumption about an event, about the end of a call, or about an outcome of either.
 
     A step is taken if it stays enabled forever (weak fairness) or is enabled infinitely often (strong fairness).
     """
@@ -72,7 +72,7 @@ class Fair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadsTo:
-    """In every fair run, each instant at which ``source`` holds is followed by one at which ``target`` holds."""
+    """In every fair run, whenever ``source`` holds, ``target`` holds at the same or a later instant."""
 
     source: WrittenCondition
     target: WrittenCondition
@@ -81,10 +81,11 @@ class LeadsTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follows:
-    """The outputs, or those of the copies in ``of``, form a run of ``other``.
+    """The outputs form a run of ``other``.
 
-    Outputs that are not events of ``other`` are ignored.  A signal of both machines happens in both at once.  No
-    other event of ``other`` happens unless it is hidden.
+    If ``of`` is not empty, only outputs of these copies count.  Outputs that are not events of ``other`` are
+    ignored.  A signal of both machines happens in both at once.  No other event of ``other`` happens unless it is
+    hidden.
     """
 
     other: Machine
@@ -106,7 +107,7 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields that are shown with a state meet ``requirement``.  The checker knows no fields."""
+    """The fields shown with a state meet ``requirement``.  The checker cannot tell, because it knows no fields."""
 
     requirement: Requirement
 
@@ -152,7 +153,10 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property(Clause):
-    """A clause with a claim.  It must detect the mutants in ``catches``.  ``fails`` maps profiles to known failures."""
+    """A clause with a claim.
+
+    The property must detect the mutants in ``catches``.  ``fails`` maps profiles to known failures.
+    """
 
     claim: Claim
     catches: tuple[str, ...] = ()
@@ -169,10 +173,11 @@ class Property(Clause):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The size of the reachable state space, with the largest distance of a state from the initial state.
+    """The size of the reachable state space.
 
-    ``configurations`` counts a state once for every combination of calls that may be in progress in it.  With
-    symmetry reduction, only ``representatives`` were searched.
+    ``depth`` is the largest distance of a state from the initial state.  ``configurations`` counts a state once for
+    every combination of calls that may be in progress in it.  With symmetry reduction, only ``representatives`` were
+    searched.
     """
 
     states: int
@@ -184,7 +189,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification(Generic[M_co]):
-    """A machine or a system with its properties.  ``expect`` maps profiles or :data:`NO_PROFILE` to expected sizes."""
+    """A machine or a system with its properties.
+
+    ``expect`` maps profiles or :data:`NO_PROFILE` to the expected sizes of the state space.
+    """
 
     machine: M_co
     properties: tuple[Property, ...]

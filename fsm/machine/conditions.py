@@ -1,4 +1,4 @@
-"""Conditions on an instant: on the step, and on the states before and after it.
+"""Conditions on the step at an instant, and on the states before and after it.
 
 Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.grammar` parses conditions.
 """
@@ -29,7 +29,10 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step, at all of its instants, emits exactly ``outputs``, in order, apart from outputs outside ``among``."""
+    """The step emits exactly ``outputs``, in this order, at all of its instants together.
+
+    If ``among`` is set, outputs that are not in it are ignored.
+    """
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -143,7 +146,7 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Replace each atom of *condition* by the result of *of_atom*, and simplify the condition if this is a boolean."""
+    """Replace each atom of *condition* with the result of *of_atom*, and simplify if a result is a boolean."""
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)

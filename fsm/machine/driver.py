@@ -1,8 +1,8 @@
-"""Runtime for code that is driven by a machine, based on the ``transitions`` library.
+"""A runtime for code that follows a machine, based on the ``transitions`` library.
 
 A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state.
-The driven code asks the position for the possible outcomes of an event, and reports the outcome that occurred.  It
-can change its own data in the effect of an event, or in callbacks for entering and leaving states.
+The code asks the position for the possible outcomes of an event, and reports the actual outcome.  It can change its
+own data in the effect of an event, or in callbacks for entering and leaving states.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Driver:
         )
         table = tabulate(machine)
         for way, (row, state) in zip(table.ways, table.origin, strict=True):
-            # If a target were given, transitions would exit and re-enter the same state.
+            # With a target, the library would exit the state and enter it again.
             target = None if way.to == state else table.states[way.to]
             self._engine.add_transition(f"{table.rows[row].name}/{way.name}", table.states[state], target)
 

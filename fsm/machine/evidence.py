@@ -1,4 +1,4 @@
-"""Results of the checker as data: verdicts on properties and on equivalence, with their evidence."""
+"""Verdicts of the checker on properties and on equivalence, with their evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
-    """A step of a run: an event, or the end of a call that takes time.
+    """A step of a run, which is an event or the end of a call that takes time.
 
     If calls overlap, ``phase`` tells which part of a call is observed: ``request``, ``reply`` or ``lost``.  In a
     system, ``done`` lists the steps of the parts.
@@ -50,14 +50,18 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
 
 
 Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
-"""Evidence for a step: it was observed, a later reply confirms it, its call is in progress, or there is none."""
+"""The evidence for a step of a run.
+
+The step was observed, a later reply confirms it, its call is still in progress, or nothing shows it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCell:
-    """A step of a machine, a system or a part, with the clause of its cell, or ``None`` if the model has no such cell.
+    """A step of a machine, a system or a part, and the cell that it used.
 
-    A step of the whole system has the clause and the ``conditions`` of the joint event.
+    ``clause`` is the clause of the cell, or ``None`` if the model has no such cell.  A step of the whole system has
+    the clause and the ``conditions`` of the joint event.
     """
 
     step: RunStep | Done
@@ -98,7 +102,7 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run from the initial state, in which ``cycle`` is repeated forever after the other steps.
+    """A run from the initial state, in which ``cycle`` is repeated forever after ``steps``.
 
     A run that ``stopped`` ends after its last step, and fairness does not require another step.
     """
@@ -120,9 +124,9 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step the machine ``other`` does not allow in any of the ``states`` in which it may be.
+    """A run whose last step the machine ``other`` does not allow in any of the ``states`` that it may be in.
 
-    If only the state that is shown after the step is not allowed, ``shows`` is that state.
+    If the step is wrong only because of the state that is shown after it, ``shows`` is this state.
     """
 
     run: Run
@@ -133,7 +137,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A transition of a drawing or, if only ``target`` is set, a state.  A missing item has no line and column."""
+    """A transition of a drawing or, if only ``target`` is set, a state.  A missing item has no line or column."""
 
     target: str
     source: str = ""
@@ -144,7 +148,10 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """The drawing at ``place`` ``lacks`` items that the machine has, and ``adds`` items that it does not have."""
+    """The drawing at ``place`` differs from the machine.
+
+    The drawing ``lacks`` items that the machine has, and ``adds`` items that the machine does not have.
+    """
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -158,8 +165,8 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 class Proved(Holds):
     """The property holds in the whole reachable state space.
 
-    ``witnesses`` are runs that the property claims to exist.  If it was proved for any number of copies of a part,
-    ``any_number`` names the part.
+    ``witnesses`` are runs that the property claims to exist.  If the property was proved for any number of copies of
+    a part, ``any_number`` names the part.
     """
 
     witnesses: tuple[Run, ...] = ()
@@ -183,7 +190,7 @@ class Undecided(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Unknown):
-    """Undecided, because the model does not specify how a call in ``state`` ends.
+    """The verdict is open, because the model does not specify how a call in ``state`` ends.
 
     ``run`` is a counterexample or a witness only if the call of ``event``, which ``copy`` makes, may end there.
     """
@@ -241,9 +248,9 @@ class Examined:
     """The verdicts on all properties of a machine or a system under one profile.
 
     ``counts`` is the size of the reachable state space, unless it exceeds the limit.  If ``any_number`` names a part,
-    it is the size of the system that simulates any number of its copies.  ``copies`` counts the claims that were also
-    decided for copies other than the first.  Those with a different result are in ``checked``, too.  ``washed_out``
-    lists silent cells that a hidden event can lead to, as (event, state, hidden event).
+    ``counts`` is the size of the system that simulates any number of its copies.  ``copies`` counts the claims that
+    were also decided for copies other than the first.  If such a claim has a different result, it is in ``checked``,
+    too.  ``washed_out`` lists silent cells that a hidden event can lead to, as (event, state, hidden event).
     """
 
     machine: Machine | System
@@ -258,7 +265,10 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the state space has an unexpected size, which is only known if every property was decided."""
+        """Whether the state space has an unexpected size.
+
+        The size is only known if every property was decided.
+        """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}
 
@@ -273,10 +283,11 @@ class Side(Enum):
 
 
 class Observable(NamedTuple):
-    """An observation of a machine, which has no ``event`` if the machine emits something or ``shows`` its state.
+    """An observation of a machine.
 
-    A call gets its reply at once, or it ``begins`` and later ``ends``.  If ``silent`` is true, the specification does
-    not say what the event does.  The reply ``error`` means any error that neither machine mentions.
+    ``event`` is empty if the machine emits something or ``shows`` its state.  A call gets its reply at once, or it
+    ``begins`` and later ``ends``.  If ``silent`` is true, the specification does not say what the event does.  The
+    reply ``error`` means any error that neither machine mentions.
     """
 
     event: str = ""
@@ -295,9 +306,10 @@ class Equivalent(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that only ``owner`` has, in the given ``run``.
+    """A shortest ``trace`` that only the machine ``owner`` has, and a ``run`` with this trace.
 
-    Before the last observation, the other machine may be in any of ``states``, and allows ``instead`` for its event.
+    Before the last observation, the other machine may be in any of ``states``.  For the event of this observation, it
+    only allows the observations in ``instead``.
     """
 
     owner: Side

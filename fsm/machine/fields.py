@@ -18,7 +18,7 @@ _NONE: Final[Mapping[str, FieldValue]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """The requirement of a clause on the fields that are shown together with one of ``states``.
+    """A requirement of a clause on the fields that are shown with one of ``states``.
 
     - Fields in ``set`` are neither 0 nor empty.  Fields in ``unset`` are 0 or empty.
     - ``not_before`` maps a field to another one.  If both times are set, the first may be at most ``slack``
@@ -98,7 +98,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """The result of a check on ``fields``, where ``legal`` is the requirement in words."""
+    """The result of checking ``fields``.  ``legal`` is the requirement in words."""
 
     fields: tuple[str, ...]
     legal: str

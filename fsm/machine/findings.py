@@ -1,4 +1,4 @@
-"""The findings about a trace or a history: its violations, its coverage, and whether it is legal."""
+"""Findings about a trace or a history, such as its violations and its coverage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def idle(kind: str) -> frozenset[str]:
 
 
 class Cause(Enum):
-    """The aspect in which a trace violates its specification."""
+    """A kind of violation, named after what is illegal in the trace."""
 
     REPLY = "reply"
     STATE = "state"
@@ -39,7 +39,7 @@ class Cause(Enum):
 
 
 class Repair(Enum):
-    """A kind of single edit that makes a trace legal.  Smaller edits come first."""
+    """A kind of edit that is enough to make a trace legal.  Smaller edits come first."""
 
     REPLY = "reply changed"
     REPEATED = "repeated"
@@ -50,7 +50,10 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """An edit that makes a trace legal, with the reply or event that it inserts, if any."""
+    """An edit that makes a trace legal.
+
+    ``instead`` is the reply or event that the edit inserts, if any.
+    """
 
     repair: Repair
     instead: str = ""
@@ -68,10 +71,11 @@ class Permitted:
 class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable on its own.
 
-    ``operations`` are in the order of their calls, and the one that returns last is the violation.  ``beside`` lists
-    other operations in progress when the stretch starts.  They may have taken effect before or may be irrelevant, and
-    those that never return may have taken effect several times.  If ``begins`` is true, the history starts with the
-    stretch, and only the initial state or the outputs make it illegal.  If ``least`` is false, a shorter one may exist.
+    ``operations`` are in the order of their calls, and the operation that returns last is the violation.  ``beside``
+    lists other operations in progress when the stretch starts.  They may have taken effect before or may be
+    irrelevant.  If such an operation never returns, it may have taken effect several times.  If ``begins`` is true,
+    the history starts with the stretch, and only the initial state or the outputs make it illegal.  If ``least`` is
+    false, a shorter stretch may exist.
     """
 
     operations: tuple[T, ...]
@@ -82,7 +86,10 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A time limit of ``within`` seconds for leaving the state, set by ``event``, which was recorded on ``line``."""
+    """A time limit for leaving a state.
+
+    The limit is ``within`` seconds.  It was set by ``event``, which was recorded on ``line``.
+    """
 
     event: str
     within: int
@@ -96,12 +103,13 @@ class Violation:
 
     ``illegal`` is the reply, the event, the state that was shown or that a call met, or the outputs joined by spaces.
     ``permitted`` lists the legal alternatives in each state that was possible ``before`` the observation.
-    ``resembles`` lists deviations of other profiles that would allow it.  In a history of concurrent operations,
-    ``stretch`` is the part that cannot be put in a legal order.
+    ``resembles`` lists deviations of other profiles that would allow the observation.  In a history of concurrent
+    operations, ``stretch`` is the part that cannot be put in a legal order.
 
-    If ``clause`` is a property, ``illegal`` is the sequence that breaks it, and ``lines`` are its lines, of which the
-    last is that of the observation.  If fields are wrong, ``illegal`` names them and ``found`` contains their values.
-    If a time limit is exceeded, the state ``illegal`` should have been left within ``limit`` of the first of ``lines``.
+    If ``clause`` is a property, ``illegal`` is the sequence that breaks it, and ``lines`` are the lines of this
+    sequence.  The last of them is the line of the observation.  If fields are wrong, ``illegal`` names them and
+    ``found`` contains their values.  If a time limit is exceeded, the state ``illegal`` should have been left within
+    ``limit`` of the first of ``lines``.
     """
 
     machine: str
@@ -123,7 +131,10 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerated:
-    """A deviation of the chosen profile in the trace.  ``others`` would explain the observation just as well."""
+    """A deviation in the trace that the chosen profile allows.
+
+    Each of ``others`` would explain the observation just as well.
+    """
 
     machine: str
     deviation: Deviation
@@ -135,7 +146,10 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An unobserved event without which the trace would be illegal, some time in the interval of ``observation``."""
+    """An unobserved event without which the trace would be illegal.
+
+    It happened some time in the interval of ``observation``.
+    """
 
     observation: Observation
     file: str
@@ -158,9 +172,11 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with the same cause: the ``first`` few, the ``count`` of all, and the number of their ``entities``.
+    """Violations with the same cause.
 
-    If ``others`` is true, these are the violations of one level whose causes are not listed separately.
+    ``first`` contains the first few of them, ``count`` is their total number, and ``entities`` is the number of
+    entities that they affect.  If ``others`` is true, these are the violations of one level whose causes are not
+    listed separately.
     """
 
     first: tuple[Violation, ...]
@@ -171,7 +187,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations with the same names.  ``whole`` lists all of them, if they were kept."""
+    """Tolerated deviations with the same names.
+
+    ``whole`` lists all of them, unless only the ``first`` was kept.
+    """
 
     first: Tolerated
     count: int
@@ -180,7 +199,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Counts of how often a trace covered each reachable (event, state) pair and each clause on fields."""
+    """The number of times that a trace covered each reachable (event, state) pair and each clause on fields."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -1,4 +1,7 @@
-"""The graph of a machine, without edges for silent cells: reachable states, shortest paths, and components."""
+"""The reachable states of a machine, shortest paths to them, and strongly connected components.
+
+The graph of a machine has no edges for silent cells.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """An edge of the graph: one outcome of a row in a reachable state."""
+    """An edge of the graph, which is one outcome of a row in a reachable state."""
 
     source: int
     row: int

@@ -1,4 +1,4 @@
-"""Generation of random legal traces of a machine.
+"""Generate random legal traces of a machine.
 
 Every possible event is equally likely, even if it is refused or ignored.  If calls may overlap, their requests and
 replies interleave.  The same seed always produces the same trace.

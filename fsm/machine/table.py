@@ -35,7 +35,10 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """An outcome in a table.  ``to`` is the index of the next state.  ``done`` are the steps of parts of a system."""
+    """An outcome in a table.
+
+    ``to`` is the index of the next state.  In a system, ``done`` lists the steps of the parts.
+    """
 
     index: int
     name: str
@@ -69,7 +72,7 @@ class Row:
 class Table:
     """A machine with numbered states and rows, and the possible ways in each cell.
 
-    ``ways`` lists the ways of all cells, and ``origin`` gives the (row, state) cell of each way.  ``row`` maps an
+    ``ways`` lists the ways of all cells, and ``origin`` lists the (row, state) cell of each way.  ``row`` maps an
     event to its row.  ``end`` maps the row of a call to the row for the ends of that call.
     """
 
@@ -85,7 +88,10 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in *state*: none if the event cannot happen, ``None`` if the model is silent."""
+        """Return the ways of *row* in *state*, or ``None`` if the model is silent.
+
+        The result is empty if the event cannot happen.
+        """
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
@@ -182,7 +188,7 @@ BegunCalls: TypeAlias = tuple[int, ...]  # the calls that have begun, as a sorte
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """A table whose states are configurations: states of the table ``of`` together with the calls in progress.
+    """A table whose states are configurations, that is, states of the table ``of`` together with calls in progress.
 
     A configuration without calls has the same number as its state.  ``states`` and ``shows`` grow as configurations
     are found, and may contain the same value several times.
@@ -198,7 +204,11 @@ class InProgress(Table):
         return self._find_ways(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are left out: those that begin too many calls, and perhaps unspecified ends of calls."""
+        """Return the ways that the table leaves out.
+
+        These ways begin too many calls or, unless ``unwritten`` is true, end a call in a way that the model does not
+        specify.
+        """
         return self._find_ways(state, row)[1]
 
     def bare(self, state: int) -> int:
@@ -257,7 +267,8 @@ class InProgress(Table):
 def in_progress(table: Table, overlap: int = 1, *, like: Table | None = None) -> Table:
     """Extend *table* to configurations with up to *overlap* calls of each event in progress, if any call takes time.
 
-    *like* may be the extension of a table with the same states and rows, whose configurations get the same numbers.
+    *like* may be the extension of a table with the same states and rows.  The result then uses the same numbers for
+    configurations.
     """
     if not table.end or isinstance(table, InProgress):
         return table

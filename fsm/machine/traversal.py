@@ -36,9 +36,9 @@ class LimitError(Exception):
 class BreadthFirst(Generic[N, E]):
     """Breadth-first iterator over all edges that can be reached from *starts*.
 
-    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance, and
-    ``last`` all but the starts to the last edge of a shortest path and the node before it.  When an edge is yielded,
-    ``node`` is its source.  Its target is added to the mappings afterwards.
+    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.
+    ``last`` maps every node except the starts to the last edge of a shortest path and the node before it.  When an
+    edge is yielded, ``node`` is its source.  Its target is added to the mappings afterwards.
 
     Raise :class:`LimitError` if there are more than *limit* nodes, unless *limit* is 0.  *watch* is called regularly
     with the progress, and can end the search by raising an exception.

@@ -1,4 +1,4 @@
-"""Matching of versions to profiles.
+"""Match versions to profiles.
 
 ``since`` and ``until`` are each a version, or a comma-separated list that has one version for each release branch.  A
 release branch is identified by the first two numbers of a version.

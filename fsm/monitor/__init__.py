@@ -1,8 +1,9 @@
 """Check whether a trace is a behaviour of a machine.
 
-The monitor keeps a belief about every live entity: the situations that are possible given the observations so far
-(:mod:`fsm.machine.calls`). Entities at rest are back in the initial state or known only by name, and only a limited
-number of them are remembered. Memory is therefore bounded by the number of live entities.
+For every live entity, the monitor keeps a belief, which is the set of situations that are possible after the
+observations so far (:mod:`fsm.machine.calls`). It remembers only a limited number of entities at rest, that is,
+entities that are back in the initial state or known only by name. Memory is therefore bounded by the number of live
+entities.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
 
 REMEMBERED: Final = 65_536
-"""Maximum number of entities at rest to remember. An older entity at rest is treated as if it had never been seen."""
+"""Maximum number of entities at rest to remember. Older entities are treated as if they had never been seen."""
 
 OPEN: Final = 1_024
-"""Maximum number of violations in an endless trace that may stay open until the next observation of their entity."""
+"""Maximum number of violations in an endless trace that may wait for the next observation of their entity."""
 
 
 class Monitor:
@@ -98,11 +99,11 @@ class Monitor:
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
         """Process one observation and return its violations.
 
-        There may be several, because an observation without an entity concerns all entities, and because the fields
-        of one entity may break several clauses.
+        An observation can have several violations, because it applies to every entity if it names none, and because
+        the fields of an entity can break several clauses.
 
-        The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations and takes into
-        account what happened after each of them. Raise ``ValueError`` for an event that the machine does not have.
+        The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations, and also considers
+        the observation that follows each violation. Raise ``ValueError`` for an event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -118,7 +119,7 @@ class Monitor:
         self._entities.sweep()
 
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
-        """Process one observation and return the steps of each entity. Steps for assumed events come first."""
+        """Process one observation and return the steps of each entity, starting with the steps for assumed events."""
         self.observations += 1
         self._beliefs.followed = followed = dict[str, list[BeliefMove]]()
         self._process(seen, line)
@@ -127,7 +128,7 @@ class Monitor:
         return followed
 
     def take(self, batch: Batch) -> bool:
-        """Process the columns of *batch* and return whether this was possible. Skip entities of other kinds."""
+        """Process the columns of *batch*, and return whether this was possible. Entities of other kinds are skipped."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
         at, size = 0, len(batch.lines)
@@ -176,7 +177,7 @@ class Monitor:
         for index, seen in enumerate(observations):
             slot = slots.get(seen.entity, NOBODY)
             if cells[slot + PLACE] == assumable and (number := cells[slot]) >= 0:
-                # A plain tuple is equal to a Key and cheaper to create.  This line runs for every observation.
+                # A plain tuple equals a Key but is cheaper to create.  This line runs for every observation.
                 step = beliefs[number].next.get(  # type: ignore[call-overload]
                     (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
                 )
@@ -197,7 +198,7 @@ class Monitor:
         return (self._entities.belief(slot) if seen else self._unseen).states(self._dynamics.table)
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
-        """Return the judgement of all observations so far. If *over* is true, the trace ends here."""
+        """Return the judgement of the observations so far. If *over* is true, no more observations follow."""
         folder = self.folder if over else self.folder.copy()
         for entity, opened in tuple(self._open.items()):
             if over:
@@ -247,7 +248,7 @@ class Monitor:
             self._unread = self._unread or f"line {place.number}: {what}"
         elif seen.entity:
             self._take(seen, place)
-            # After a violation, the state is unknown, and so is the state of the fields. Do not check them.
+            # After a violation, the state is unknown, so the fields cannot be checked.
             if not ((opened := self._open.get(seen.entity)) and opened.observation is seen):
                 states = self.states(seen.entity) if seen.fields and seen.shows else ()
                 self._fields.hold(seen, place, states)
@@ -298,7 +299,7 @@ class Monitor:
             self._forget()
 
     def shed(self) -> None:
-        """Close the oldest open violations and forget the oldest entities, to limit the memory of an endless trace."""
+        """Close the oldest open violations and forget the oldest entities, so that memory stays bounded."""
         entities = self._entities
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)

@@ -1,7 +1,7 @@
 """Run columns of observations through a monitor's beliefs with compiled code.
 
-A table maps each belief and each kind of observation to the next belief. It is filled lazily, like the state table of
-RE2: the monitor computes a missing step and adds it to the table if the step changes nothing but the belief.
+A table maps each belief and kind of observation to the next belief. Like the state table of RE2, it is filled lazily.
+The monitor computes each missing step, and adds it to the table if it changes nothing but the belief.
 """
 
 from collections import OrderedDict
@@ -42,7 +42,7 @@ from fsm.trace import LATEST, Batch, Columns, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""Marks a row that the monitor must process itself or that concerns another machine."""
+"""Marks a row on which compiled code stops, because the monitor must process it or it concerns another machine."""
 
 link: Callable[[Numbers, Number, Number], None] = lean_inner(cast("Any", linked))
 unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", remove_from_list))
@@ -51,9 +51,9 @@ unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", remove_from_l
 class KindRows(NamedTuple):
     """The columns of a batch, copied so that compiled code always gets arrays of the same types.
 
-    ``numbers`` maps the kinds of the batch to those of the monitor. Its last item is for rows without a kind.
-    ``slots`` contains the slot of each id. ``began`` contains, for each row, the slot of the entity whose time limit
-    starts to run, or -1 if no time limit starts.
+    ``numbers`` maps the batch's kinds to the monitor's kinds. Its last item is for rows without a kind. ``slots``
+    maps each id to its slot. ``began`` maps each row to the slot of the entity whose time limit starts there, or to -1
+    if no time limit starts.
     """
 
     kind: Codes
@@ -65,12 +65,12 @@ class KindRows(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """A table of the next belief for each belief and kind of observation. Unknown beliefs are -1.
+    """A table that maps each belief and kind of observation to the next belief, or to -1 if it is not yet known.
 
     ``taken`` counts how often each step was taken. ``rests`` marks beliefs at rest, and ``timed`` marks beliefs with
-    a state that has a time limit. ``limits`` contains the shortest running time limit of each belief in nanoseconds,
-    or -1 if none is running. ``asks`` marks kinds that are requests, and ``leads`` marks kinds that may move entities
-    or show their state.
+    a state that has a time limit. ``limits`` contains each belief's shortest running time limit in nanoseconds, or -1
+    if no time limit is running. ``asks`` marks the kinds that are requests. ``leads`` marks the kinds that may move
+    entities or show their state.
     """
 
     to: NDArray[np.int32]
@@ -127,7 +127,7 @@ def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTabl
 
 @lean
 def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: StepTable, cells: Numbers) -> Number:
-    """Process observations from row *first* on, and return the first row that the monitor must process.
+    """Process the rows from *first* on, and return the number of the first row that the monitor must process.
 
     *unseen* is the belief about an entity that has not been seen yet. At most *most* entities at rest are remembered.
     """
@@ -157,17 +157,17 @@ def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: Step
 
 
 CELLS: Final = 1 << 22
-"""Maximum number of table entries. All unused beliefs are forgotten before a table becomes larger."""
+"""Maximum number of table entries. Before a table grows beyond it, all unused beliefs are forgotten."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BeliefAutomaton:
     """Runs the observations of one monitor through compiled code.
 
-    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. ``slowly(seen,
-    line)`` lets the monitor process an observation, as it must for the entities in ``kept``. Compiled code stops at
-    the first of ``assumptions``. ``forget`` makes the monitor forget unused beliefs and kinds. Compiled code processes
-    an observation that assigns an id only if ``ids`` shows that the id is certainly fresh.
+    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. Calling
+    ``slowly(seen, line)`` makes the monitor itself process an observation, which is necessary for the entities in
+    ``kept``. Calling ``forget`` makes it forget unused beliefs and kinds. Compiled code stops at the first of
+    ``assumptions``. It processes an observation that assigns an id only if ``ids`` shows that the id is fresh.
     """
 
     entities: Entities
@@ -187,7 +187,10 @@ class BeliefAutomaton:
     _table: StepTable = field(default_factory=lambda: _table(1, 1))
 
     def has_room(self) -> bool:
-        """Return whether the table has room. Rarely, because steps must be computed again, make room by forgetting."""
+        """Return whether the table has room, after making room by forgetting if necessary.
+
+        Forgotten steps must be computed again, so this does not happen often.
+        """
         if self._exceeds_cells() and self._waited >= CELLS:
             self._waited = 0
             self.forget()
@@ -197,10 +200,10 @@ class BeliefAutomaton:
         return _capacity(len(self.beliefs.listed)) * _capacity(len(self.beliefs.kinds)) > CELLS
 
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
-        """Process *batch* from row *first* on, and return the first row that was not processed.
+        """Process *batch* from row *first* on, and return the number of the first row that was not processed.
 
-        Processing stops early at the first assumption, if the monitor has forgotten beliefs, or if the table would
-        become too large. *unseen* is the belief about an entity that has not been seen before.
+        Processing stops early at the first assumption, when the monitor has forgotten beliefs, or when the table
+        would become too large. *unseen* is the belief about an entity that has not been seen yet.
         """
         if self._generation != self.beliefs.generation:
             self.count()
@@ -276,9 +279,9 @@ class BeliefAutomaton:
         taken[:] = 0
 
     def _fresh_rows(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
-        """Map each id that is certainly fresh to the row that assigns it, starting from row *first*.
+        """Map each id that is certainly fresh to the row that assigns it, looking only at rows from *first* on.
 
-        The kinds of all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
+        Set the kind of every other row that assigns an id to ``NONE``, so that the monitor processes the row.
         """
         found: OrderedDict[str, int] = OrderedDict()
         giving = np.array([*(kind.of in self.of and self.ids.gives(kind) for kind in columns.kinds), False])

@@ -1,4 +1,4 @@
-"""Beliefs about an entity, the steps that lead from them, and results that the monitors of a machine share."""
+"""Beliefs about entities, the steps between beliefs, and results that all monitors of a machine share."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ KEPT: Final = 100_000
 
 
 class Shared:
-    """The dynamics of *machine* under *profile* and cached results, for traces that show the signals in *seen*.
+    """The dynamics of *machine* under *profile* for traces that show the signals in *seen*, with cached results.
 
-    ``others`` are the tables of the other profiles. ``beginning`` holds the configurations of an entity in the
-    initial state, and ``everything`` those of an unknown entity. ``pairs`` holds the reachable (row, state) pairs.
-    ``ended`` holds the states that no event with an RPC name changes. ``there`` is a bit set of the states that do
-    not show the same value as the initial state.
+    ``others`` are the tables of the other profiles. ``beginning`` contains the configurations that are possible for
+    an entity in the initial state, and ``everything`` the configurations that are possible for an unknown entity.
+    ``pairs`` contains the reachable (row, state) pairs. ``ended`` contains the states that no event with an RPC name
+    changes. ``there`` is a bit set of the states that show a different value than the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
         require_machine(machine)
-        self.described = machine  # This reference keeps the machine alive, so that its id is not reused.
+        self.described = machine  # Keep the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
         self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
@@ -95,13 +95,13 @@ def _stays(table: Table, state: int, row: int) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Belief:
-    """A set of configurations that is stored only once, and the step that each observation takes from it.
+    """A set of configurations, and the steps that observations take from it. Equal beliefs are the same object.
 
     ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request
-    was not recorded may have acted in any of them. ``rests`` is true if nothing is known about the entity. It is also
-    true if no reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed``
-    is true if the entity may be in a state with a time limit. ``limit`` is the shortest time limit, in seconds, that
-    began at start 0, the oldest start. ``number`` is the index in ``Beliefs.listed``.
+    was not recorded may have acted in any of these states. ``rests`` is true if nothing is known about the entity, or
+    if no reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true
+    if the entity may be in a state with a time limit. ``limit`` is the shortest time limit, in seconds, that began at
+    start 0, the oldest start. ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -118,13 +118,13 @@ class Belief:
 
 @dataclass(slots=True, eq=False)
 class BeliefStep:
-    """The step from one belief to the next on an observation, and the number of times it was taken.
+    """The step that an observation takes from one belief to the next.
 
     ``to`` is the next belief, ``kind`` is the kind of the observation, and ``cells`` are the cells that explain it.
     ``plain`` is true if there is nothing to report and the entity stays alive. ``leads`` is true if the observation
     may move entities or show their state. At least one deviation of each group in ``tolerated`` certainly occurred.
     ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to
-    :data:`NOW`.
+    :data:`NOW`. ``taken`` counts how often the step was taken.
     """
 
     to: Belief
@@ -144,11 +144,10 @@ class BeliefStep:
 
 
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
-    """Return the deviations that certainly occurred, and the configurations without them.
+    """Return groups of deviations that certainly occurred, and the configurations without these deviations.
 
-    The deviations are returned in groups, and at least one deviation of each group occurred. A deviation on which all
-    configurations depend is a group of its own. In a larger group, each configuration depends on at least one
-    deviation.
+    At least one deviation of each group occurred. A deviation on which all configurations depend is a group of its
+    own. Every configuration depends on at least one deviation of a larger group.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]

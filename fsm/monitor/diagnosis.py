@@ -1,4 +1,4 @@
-"""Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace."""
+"""Explain a violation by the possible states, the legal alternatives, and the edits that would fix the trace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,12 @@ from fsm.trace import Key, Line, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An illegal observation ``seen``, and the belief ``before`` it.
+    """An illegal observation ``seen``, and the configurations that were possible ``before`` it.
 
     ``led`` is the last earlier observation that may have moved the entity or that showed its state. ``others`` are
-    the tables of the other profiles. ``since`` is a bit set of the states in which an unrecorded call may have acted.
-    ``again`` is true if the last event whose end was observed was the same event. Scenes of the same machine can be
-    compared.
+    the tables of the other profiles. ``since`` is a bit set of the states in which a call without a recorded request
+    may have acted. ``again`` is true if the last observation that was not a request has the same event. Scenes can
+    be compared only if they belong to the same machine.
     """
 
     dynamics: Dynamics = field(compare=False)
@@ -74,7 +74,8 @@ class Fault(NamedTuple):
 class Explained:
     """The diagnosis of a violation, without its entity and time.
 
-    The monitor continues from the configurations ``after``, which follow legal traces that are one edit away.
+    The monitor continues from the configurations ``after``. If possible, these are the configurations after one of
+    the ``edits``.
     """
 
     cause: Cause
@@ -114,7 +115,7 @@ def explain(scene: Scene) -> Explained:
     edits.sort(key=lambda pair: [*Repair].index(pair[0].repair))
     after, whatever = frozenset().union(*(left for _, left in edits)), _configurations_as_shown(scene, fault)
     if fault.cause is Cause.STATE and fault.met:
-        after |= whatever  # Either the call reported a wrong state, or the belief is wrong.
+        after |= whatever  # Either the state that the call reported is wrong, or the belief is.
     after = after or whatever
     return Explained(
         cause=fault.cause,
@@ -129,7 +130,7 @@ def explain(scene: Scene) -> Explained:
 
 
 def reasons(scene: Scene) -> tuple[Fault, tuple[int, ...], tuple[Permitted, ...], Clause]:
-    """Return the fault, the states in which it is one, the legal alternatives there, and the clause that it breaks."""
+    """Return the fault, the states in which it is illegal, the legal alternatives, and the clause that it breaks."""
     fault = _fault(scene)
     before = (
         scene.showing(scene.seen.met) or scene.acted() if fault.met else {each.state for each in likely(scene.before)}
@@ -140,16 +141,18 @@ def reasons(scene: Scene) -> tuple[Fault, tuple[int, ...], tuple[Permitted, ...]
 
 
 def likely(configurations: Configurations) -> Configurations:
-    """Return the configurations without pending outputs, which only hidden events cause, or all if each has some."""
+    """Return the configurations without pending outputs, or all configurations if each has pending outputs.
+
+    Only hidden events cause pending outputs.
+    """
     return frozenset(each for each in configurations if not each.queue) or configurations
 
 
 def _fault(scene: Scene) -> Fault:
-    """Return the part of the observation that is at fault.
+    """Return the part of the observation that makes it illegal.
 
-    If the observation is legal without the state that was shown or met, or without the output, that part is at fault.
-    Otherwise, the reply of a call or the event itself is at fault. A met state is not at fault if the entity may be
-    in that state.
+    This is the shown state, the met state or the outputs, if the observation is legal without them. Otherwise, it is
+    the reply of a call, or the event itself. A met state that the entity may be in is never at fault.
     """
     seen = scene.seen
     if seen.output:
@@ -189,7 +192,7 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
             found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            # Some observers receive only events with an RPC name. If there are such events, list only them.
+            # Some observers receive only events with an RPC name. List only these events if there are any.
             rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
@@ -220,7 +223,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
 
 
 def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
-    """Return the definite replies that would be legal, each with the configurations that it leaves."""
+    """Map each definite reply that would be legal to the configurations after it."""
     table, seen = scene.table, scene.seen
     rows = {scene.row, table.end.get(scene.row)}
     named = [reply for way in table.ways if table.origin[way.index][0] in rows for reply in way.reply]
@@ -246,8 +249,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # The recording shows an output without its event. If no cell of the state emits the output, it breaks the
-            # strongest clause of the events that can emit it in other states.
+            # The recording shows an output without its event. In each possible state, the output breaks the strongest
+            # clause of the events that can emit it in some state.
             makers = _makers(table, output=fault.illegal)
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
             return [max(clauses, key=_strength) for clauses in by_state if clauses]
@@ -257,7 +260,9 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the cells that contradict the state that was shown or met, from the first source that has any.
+    """Return the cells that contradict the state that was shown or met.
+
+    They come from the first of these sources that has any cells:
 
     1. the call that was refused because of the state it met;
     2. the event after which the state was shown, if this event moves entities;
@@ -323,7 +328,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
         return
     found = _fitting_replies(scene)
     ways = [way for state in states for way in finals(scene.table, state, scene.row) or ()]
-    # If any error is legal, suggest only the errors that the cells name.
+    # If every error is legal, suggest only the errors that the cells name.
     named = dict.fromkeys(reply for way in ways for reply in way.reply) if "error" in found else found
     for reply in named:
         if reply in found and not fits(scene.seen.reply, (reply,)):
@@ -331,7 +336,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 
 
 def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
-    """Yield each event that would make the observation legal if it happened just before it."""
+    """Yield each event that would make the observation legal by happening right before it."""
     dynamics = replace(scene.dynamics, silence=False)
     scene = replace(scene, dynamics=dynamics)
     for row in scene.table.rows:

@@ -1,9 +1,9 @@
-"""The entities of a monitor, stored in cells that compiled code (:mod:`fsm.monitor.automaton`) can use, too.
+"""The entities of a monitor, stored in cells that compiled code (:mod:`fsm.monitor.automaton`) can also use.
 
-An entity is alive, at rest, or new, which means that it has not been seen yet or was forgotten. The live entities
-form a linked list in the order in which they became alive, and the entities at rest form another. Anything that does
-not fit into the cells of an entity's slot is stored separately. Only the monitor can then process the next
-observation of the entity.
+An entity is alive, at rest, or new. A new entity has not been seen yet or was forgotten. The live entities form a
+linked list in the order in which they became alive, and the entities at rest form a second list. Anything that does
+not fit into the cells of an entity's slot is stored elsewhere, and only the monitor can then process the entity's next
+observation.
 """
 
 from array import array
@@ -24,26 +24,26 @@ MANY: Final = 1_000
 NONE: Final = -1
 
 BELIEF, LAST, LED, SINCE, PLACE, RESTED, BEFORE, AFTER, SIZE = range(9)
-"""The cells of a slot and, in ``SIZE``, their number. A slot fills one cache line.
+"""The offsets of the cells in a slot, and the size of a slot, which fills one cache line.
 
 ``BELIEF`` is the number of the belief, or its complement if only the monitor may take the next step.  ``LAST`` is the
-kind of the last observation, and ``LED`` the kind of the last observation that may have moved the entity or that
-showed its state.  Both ignore requests.  ``SINCE`` is the time at which the time limit began.  ``PLACE`` is
-:data:`AT_REST` or :data:`NEW`, or the number of possible events that the belief of a living entity takes into
-account.  ``RESTED`` is the first possible event on which the belief may depend.  ``BEFORE`` and ``AFTER`` are the
-neighbours of an entity that is at rest or alive.
+kind of the last observation, and ``LED`` is the kind of the last observation that may have moved the entity or that
+showed its state.  Requests are ignored for both.  ``SINCE`` is the time at which the time limit began.  ``PLACE`` is
+:data:`AT_REST`, :data:`NEW` or, for a live entity, the number of possible events that its belief takes into account.
+``RESTED`` is the first possible event on which the belief may depend.  ``BEFORE`` and ``AFTER`` are the neighbours in
+the list of entities at rest or alive.
 """
 
 AT_REST, NEW = -1, -2
 
 RESTING, ALIVE, NOBODY = 0, SIZE, 2 * SIZE
-"""Slots without an entity: the ends of the two lists of entities, and a slot that is always new."""
+"""Slots without an entity. The first two are the heads of the lists, and the third is always new."""
 
 ALL: Final = ALIVE
-"""The slot that stands for all entities.  Only the monitor may take their steps."""
+"""The slot for observations of all entities, which only the monitor may process."""
 
 RESTS, MET, TAKEN = range(RESTING, RESTING + 3)
-"""Counters of entities at rest, entities that compiled code has met, and observations that it has processed."""
+"""Counters of the entities at rest, and of the new entities and the observations that compiled code has processed."""
 
 
 def remove_from_list(cells: MutableSequence[int], slot: int) -> None:
@@ -65,7 +65,7 @@ class Entities:
         self.slots: dict[str, int] = {"": ALL}
         self.cells: array[int] = array("q", [0] * 3 * SIZE)
         self.lines: dict[int, int | Line] = {}
-        """The line on which each running time limit began, by the slot of its entity."""
+        """Maps the slot of an entity to the line on which its time limit began."""
         self.most = most
         self._beliefs = beliefs
         self._ids: dict[int, str] = {}
@@ -105,14 +105,14 @@ class Entities:
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
-        # Most entities in a large table are new again, so building a new dictionary is cheaper than removing them.
+        # Most entities in a large table are new again, so copying the others is cheaper than removing the new entities.
         self._ids.clear()
         self.slots = {identity: slot for identity, slot in before.items() if cells[slot + PLACE] != NEW}
         self._free += [slot for slot in before.values() if cells[slot + PLACE] == NEW]
         self._enough = 2 * len(self.slots) + MANY
 
     def identity(self, slot: int) -> str:
-        if slot not in self._ids:  # `slots_of` does not store ids, because they are rarely needed.
+        if slot not in self._ids:  # `slots_of` does not store ids, which are rarely needed.
             self._ids = {known: name for name, known in self.slots.items()}
         return self._ids[slot]
 
@@ -151,10 +151,10 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Process *seen* for a living entity if this changes only its belief, and return whether it was processed.
+        """Process *seen* for a live entity if only its belief changes, and return whether *seen* was processed.
 
-        *assumed* is the number of possible events that the entity must take into account. No time limit may be
-        running before or after the step.
+        *assumed* is the number of possible events that the belief must take into account. If a time limit may be
+        running before or after the step, *seen* is not processed.
         """
         cells, before = self.cells, self.belief(slot)
         step, usual = before.next.get(seen), cells[slot] >= 0 and cells[slot + PLACE] == assumed
@@ -190,7 +190,7 @@ class Entities:
             self.cells[slot] = ~self.cells[slot]
 
     def renumber(self, others: Iterable[Belief]) -> None:
-        """Forget all steps, and all unused kinds and beliefs. The beliefs in *others* count as used."""
+        """Forget all steps, and the kinds and beliefs that are not in use. Keep the beliefs in *others*."""
         cells, kinds = self.cells, self._beliefs.kinds.listed
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]

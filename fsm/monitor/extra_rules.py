@@ -1,7 +1,7 @@
 """Check two kinds of rules that no cell of a machine contains.
 
-The first rule is that ids are fresh. In a machine, an entity may be created again, but a runtime never assigns the
-same id twice. The other rules are clauses about the fields of a status.
+The first rule is that ids are fresh. A machine lets an entity be created again, but a runtime never assigns the same
+id twice. The other rules are clauses about the fields of a status.
 """
 
 from collections import OrderedDict
@@ -22,11 +22,11 @@ from fsm.trace import Key, Line, Observation, nanoseconds
 T = TypeVar("T")
 
 REMEMBERED: Final = 65_536
-"""Maximum number of ids to remember, and of entities whose fields are remembered."""
+"""Maximum number of ids to remember, and maximum number of entities whose fields are remembered."""
 
 
 class FreshIds:
-    """Tracks the ids of created entities to detect an id that is assigned twice, unless *dynamics* is ``None``."""
+    """Detects ids that are assigned twice. If *dynamics* is ``None``, no ids are tracked."""
 
     def __init__(self, dynamics: Dynamics | None) -> None:
         self._initial = dynamics.table.machine.initial if dynamics else ""
@@ -42,8 +42,8 @@ class FreshIds:
         _remember(self.given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        # Only calls with intervals need this record. A recording with such calls has no columns, so compiled code
-        # need not report ids.
+        # Only calls with a start and an end need this record. A recording with such calls has no columns, so compiled
+        # code does not have to report ids.
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
@@ -73,7 +73,7 @@ def _remember(ids: OrderedDict[str, T], identity: str, what: T) -> T:
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that leaves the initial state if it succeeds to a clause that makes the machine refuse it."""
+    """Map each call that can succeed in the initial state and leave it to a clause that refuses the call."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():
@@ -86,7 +86,7 @@ def _creations(dynamics: Dynamics) -> dict[str, Clause]:
 
 
 Kept: TypeAlias = dict[str, dict[str, FieldValue]]
-"""The fields that must keep their values, by clause."""
+"""Maps each clause to the fields that must not change and their values."""
 
 
 def demanded(
@@ -98,8 +98,8 @@ def demanded(
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
     """Yield each clause that applies to every state that shows *shown*, with its demands on the fields *seen*.
 
-    If *possible* contains some of the states that show this value, the other states are ignored. *before* maps each
-    clause to the values that must not change, and is updated with values that must not change from now on.
+    If *possible* contains some of these states, the other states are ignored. *before* maps each clause to the values
+    that must not change, and is updated with the values that must not change from now on.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})
@@ -130,7 +130,7 @@ def _time(value: FieldValue) -> int | None:
 class FieldClauses:
     """Checks the statuses in one trace against the field clauses of *machine*, and adds violations to *folder*.
 
-    Each violation lists the known deviations in *profiles* that explain it. ``tested`` counts how often each clause
+    A violation includes the known deviations in *profiles* that explain it. ``tested`` counts how often each clause
     was tested.
     """
 
@@ -147,8 +147,8 @@ class FieldClauses:
     def notice(self, seen: Observation) -> None:
         """Forget the fields that may change after *seen*.
 
-        An interruption or a creation affects the fields of the entity that it names, or of all entities if it names
-        none. A gap affects the fields of all entities. A gap that names an entity is ignored.
+        The fields may change after an interruption, after a creation, and after a gap that names no entity. If *seen*
+        names no entity, the fields of all entities are forgotten.
         """
         if seen.entity and seen.event in self.anew:
             self.kept.pop(seen.entity, None)

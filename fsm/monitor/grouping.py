@@ -1,4 +1,4 @@
-"""Group violations by cause. The first few of each cause are kept in full, and the others are only counted."""
+"""Group violations by cause. The first few violations of each cause are kept, and the others are only counted."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,14 +18,14 @@ T = TypeVar("T")
 WHOLE: Final = 3
 
 CAUSES: Final = 1_000
-"""Maximum number of causes to keep separately.  Violations of further causes are only counted, by level."""
+"""Maximum number of causes with their own group.  Violations with other causes are grouped by level."""
 
 NAMED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity, which may show which edits are most likely."""
+    """A violation that waits for the next observation of its entity, which helps to find the likely edits."""
 
     observation: Observation
     place: Line
@@ -47,7 +47,7 @@ class Open:
 
 @dataclass(slots=True)
 class FindingGroup(Generic[T]):
-    """Things with one cause: the first few in full, their number, and their entities, of which most are listed."""
+    """Violations or deviations with the same cause. Only the first few are kept, but all are counted."""
 
     whole: list[T] = field(default_factory=list)
     count: int = 0
@@ -64,8 +64,7 @@ class FindingGroup(Generic[T]):
 class Folder:
     """Collects violations and tolerated deviations by cause. Memory is bounded unless *every* is true.
 
-    Only observations that are ``wanted`` are collected. ``found`` is called with each violation as soon as it is
-    found.
+    Observations that are not ``wanted`` are ignored. ``found`` is called with each violation as soon as it is found.
     """
 
     def __init__(self, *, every: bool = False, wanted: Callable[[Observation], bool] = lambda _: True) -> None:
@@ -73,7 +72,7 @@ class Folder:
         self.wanted = wanted
         self._every = every
         self._violations: dict[tuple[object, ...] | Level, FindingGroup[Violation]] = {}
-        """The violations of each cause, and those of other causes at each level."""
+        """The violations of each cause and, for the remaining causes, the violations at each level."""
         self._tolerated: dict[tuple[str, ...], FindingGroup[Tolerated]] = {}
 
     def copy(self) -> "Folder":
@@ -88,14 +87,13 @@ class Folder:
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*. Call ``found`` with it unless *told* is true, because it was reported before."""
+        """Add *violation*, and call ``found`` with it unless it was already *told*."""
         seen = violation.observation
         if not self.wanted(seen):
             return
         if not told:
             self.tell(lambda: violation)
-        # Violations that the same known deviation explains have one cause, regardless of the edits that make them
-        # legal.
+        # Violations that the same known deviations explain have the same cause, whatever edits would fix them.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
         known = cause in self._violations or len(self._violations) < CAUSES
@@ -113,7 +111,7 @@ class Folder:
         group.add(met, seen.entity, inf if self._every else 1)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return a finding for each cause in order of first appearance, then one per level for other causes."""
+        """Return a finding for each cause in order of first appearance, then a finding per level of other causes."""
         return tuple(
             Finding(
                 first=tuple(each.whole), count=each.count, entities=len(each.entities), others=isinstance(cause, str)
@@ -130,7 +128,7 @@ class Folder:
 
 @dataclass(slots=True)
 class Assumptions:
-    """Possible events in trace order, which each entity takes into account when it is next observed."""
+    """Possible events in trace order. An entity takes them into account when it is next observed."""
 
     number: int = 0
     needed: dict[tuple[object, ...], Assumed] = field(default_factory=dict)
@@ -153,13 +151,16 @@ class Assumptions:
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """Drop all but the latest *most* events and the last of each kind once more than twice *most* are stored."""
+        """If more than twice *most* events are stored, keep only the latest *most* and the last event of each kind."""
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that one of the events *among* must have happened: the latest, if none of them is needed already."""
+        """Record that one of the events *among* must have happened.
+
+        If none of them is in ``needed`` yet, the latest is added.
+        """
         known = dict[tuple[object, ...], Assumed]()
         for each in among:
             seen, place = each.observation, (each.file, each.line)

@@ -1,7 +1,7 @@
 """Explain the steps that led to each possible state, and the observations that ruled out other states.
 
-Research on databases calls this why-provenance (Buneman, Khanna and Tan, 2001). Derivations are as short as possible.
-A derivation uses deviations and silent cells only if there is no other derivation.
+Database research calls this why-provenance (Buneman, Khanna and Tan, 2001). Derivations are as short as possible, and
+use deviations and silent cells only if there is no other derivation.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,12 +20,12 @@ from fsm.monitor.diagnosis import Scene, likely, reasons
 from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
-"""Maximum number of configurations to search for derivations. States in other configurations have no derivation."""
+"""Maximum number of configurations to search for derivations. States that are not found have no derivation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The instants that led to ``state``. There are none if it was already possible before the observation."""
+    """The cells used to reach ``state``, or none if it was already possible before the observation."""
 
     state: str
     uses: tuple[UsedCell, ...]
@@ -35,9 +35,9 @@ class Derivation:
 class RuledOut:
     """A state in which the entity cannot have been before an observation.
 
-    ``cause`` is the part of the observation that is illegal in this state, ``permitted`` are the legal alternatives
-    to it, and ``clause`` is the clause that it breaks. ``cause`` is ``None`` if the call whose reply was seen could
-    not have ended yet.
+    ``cause`` says which part of the observation is illegal in this state, ``permitted`` are the legal alternatives,
+    and ``clause`` is the clause that is broken. If the call whose reply was seen could not have ended yet, ``cause``
+    is ``None``.
     """
 
     state: str
@@ -48,10 +48,10 @@ class RuledOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """The reasons why the states ``after`` are possible once ``event`` has been observed or assumed.
+    """The reasons why the states ``after`` are possible after ``event`` was observed or assumed.
 
     At least one deviation or assumed event of each group in ``needed`` certainly occurred. ``note`` is the note on
-    the step. If ``legal`` is false, nothing explains the observation, and the monitor continues from the states
+    the step. If ``legal`` is false, nothing explains the observation, and the monitor simply continues from the states
     ``after``.
     """
 
@@ -65,7 +65,7 @@ class Provenance:
 
 
 def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
-    """Return why the states after *followed* are possible. *known* caches the results, because many steps are equal."""
+    """Return why the states after *followed* are possible. Many steps are equal, so *known* caches the results."""
     at = (id(followed.scene.dynamics), followed.scene, followed.before, followed.step)
     known = {} if known is None else known
     if at in known:
@@ -95,8 +95,8 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.output:
             here = scene.dynamics.closed(each for each in here if not each.queue)
         left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
-        # Hidden events may lead to states outside this part of the belief, so the part is not closed. The
-        # configurations after a reply are not closed either.
+        # This part of the belief is not closed, because hidden events may lead out of it. The configurations after a
+        # reply are not closed either.
         possible = any(scene.seen.shows in {"", shows[each.state]} for each in scene.dynamics.closed(left))
         if possible and broken is None:
             continue
@@ -107,7 +107,7 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.phase == "reply" and not any(each.what for each in permitted):
             yield RuledOut(state=names[state], cause=None)
         else:
-            # A look-up rules out the states that show another value. It breaks no clause.
+            # A look-up rules out the states that show another value, but breaks no clause.
             clause = against if broken or fault.cause is not Cause.STATE else None
             yield RuledOut(state=names[state], cause=fault.cause, permitted=permitted, clause=clause)
 
@@ -127,7 +127,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
     wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows)
     if scene.seen.phase == "assumed":
         scene = replace(scene, dynamics=replace(dynamics, unseen=(*dynamics.unseen, scene.row), assumed=scene.row))
-    for doubtful in (False, True):  # Deviations and silent cells are reasons only if there are no other reasons.
+    for doubtful in (False, True):  # Try deviations and silent cells only if there are no other reasons.
         done: set[tuple[int, Configuration]] = set()
         queue: list[tuple[_Edge, tuple[UsedCell, ...]]] = [(edge, ()) for edge in _starts(scene) if wanted]
         for (used, stage, here), before in queue:  # The list grows.
@@ -161,7 +161,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
 
 def _edges_after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
-    # Except before the first observation, the belief already includes the events that may have happened unobserved.
+    # A belief already includes events that may have happened unobserved, except before the first observation.
     if stage or _includes_request(scene) or seen.output:
         for instant, after in dynamics.unseen_instants(here):
             event = dynamics.table.rows[instant.row].event

@@ -1,6 +1,6 @@
 """Compute the steps that observations take from beliefs, and diagnose illegal steps.
 
-Most observations find an entity in a belief that other entities have had before, so processing them needs only a
+Most entities have a belief that other entities have had before, so processing an observation is usually just a
 look-up. Beliefs that are no longer needed are forgotten.
 """
 
@@ -25,16 +25,16 @@ from fsm.trace import Key, Line, Observation, key, nanoseconds
 NOTHING: Final = "nothing observed"
 
 TOO_MANY: Final = "too many possibilities"
-"""The note on an observation that makes the entity's state unknown, so that the monitor stops following it."""
+"""The note on an observation with too many possibilities, after which the entity's state is unknown."""
 
 INTERNED: Final = 200_000
-"""Maximum number of configurations and steps to cache, not counting the configurations in use."""
+"""Maximum number of configurations and steps to cache, in addition to the configurations in use."""
 
 FEW: Final = 64
-"""Steps from beliefs with at most this many configurations, plus one per state, are always computed."""
+"""Steps are always computed if the belief has at most this many configurations, plus one for each state."""
 
 TRIED: Final = 56_000
-"""Initial budget for steps from large beliefs. A step costs the number of configurations in the belief."""
+"""The initial budget for steps from large beliefs. A step costs as much as the belief has configurations."""
 
 EACH: Final = 25
 """Number of configurations that each computed step adds to the budget."""
@@ -44,7 +44,7 @@ CALLS: Final = 4
 
 
 class Start(NamedTuple):
-    """The time in nanoseconds at which a time limit began, or ``None`` if it is unknown, and the line."""
+    """The time in nanoseconds and the line at which a time limit began. An unknown time is ``None``."""
 
     at: int | None
     line: int | Line
@@ -78,7 +78,7 @@ def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
 
 
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """Number the starts of time limits from 0, and return the new configurations with the previous starts."""
+    """Renumber the starts of time limits from 0. Return the new configurations and the previous starts in order."""
     starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
     return frozenset(
@@ -91,11 +91,10 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
 class Life:
     """A live entity, with everything that is needed to process its next observation.
 
-    ``last`` and ``led`` are kinds of observations, or -1. ``assumed`` is the number of possible events that
-    concern all entities and that the belief takes into account. The belief may depend on the events from number
-    ``rested`` on, and on the events in ``own``, which are assumed for this entity only. ``starts`` are the starts of
-    the time limits in the belief, and ``late`` holds configurations that are possible only if a time limit was
-    broken.
+    ``last`` and ``led`` are kinds of observations, or -1. The belief takes into account the first ``assumed`` of the
+    possible events that apply to all entities. It may depend on the events from number ``rested`` on, and on the
+    events in ``own``, which are assumed only for this entity. ``starts`` are the starts of the time limits in the
+    belief. ``late`` contains configurations that are possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -129,7 +128,7 @@ class Life:
 
 
 class BeliefMove(NamedTuple):
-    """A ``step`` of an entity in ``scene``. ``before`` includes the states that a time limit has ruled out."""
+    """A ``step`` of an entity in ``scene``. ``before`` includes configurations that a time limit has ruled out."""
 
     before: Configurations
     scene: Scene
@@ -139,12 +138,12 @@ class BeliefMove(NamedTuple):
 class Beliefs:
     """All beliefs that entities of a machine have or may have again, and the steps between them.
 
-    ``everything`` is the belief about an unknown entity. Unless *fresh* is true, an entity that is not yet seen is
-    unknown. Events in *anew* create or interrupt an entity, so their steps are never plain. If *own* is true, the
-    trace was written for this machine, and missing replies are noted. ``listed`` holds the beliefs, each at the index
-    that is its number. ``kinds`` numbers the kinds of observations. ``generation`` changes when they are renumbered,
-    and when another belief is marked as at rest. ``followed`` collects the steps of each entity in order, unless it
-    is ``None``.
+    ``everything`` is the belief about an unknown entity. Unless *fresh* is true, an entity that has not been seen yet
+    is unknown. Events in *anew* create or interrupt an entity, so their steps are never plain. If *own* is true, the
+    trace was written for this machine, and missing replies are noted. ``listed`` contains the beliefs by number, and
+    ``kinds`` numbers the kinds of observations. ``generation`` changes when beliefs and kinds are renumbered, and when
+    an existing belief is marked as at rest. Unless ``followed`` is ``None``, it collects the steps of each entity
+    in order.
     """
 
     def __init__(self, shared: Shared, anew: set[str], *, fresh: bool, own: bool) -> None:
@@ -226,7 +225,7 @@ class Beliefs:
         return step
 
     def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step of *life* for *seen*. It breaks a time limit only if nothing else explains *seen*."""
+        """Return the step for *seen*, which breaks a time limit only if nothing else explains *seen*."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
@@ -276,7 +275,10 @@ class Beliefs:
         )
 
     def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
-        """Return the configurations before *seen*, and a note if its call, which began in any state, has no request."""
+        """Return the configurations before *seen*, and a note if its request is missing.
+
+        A call without a request may have begun in any state.
+        """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"

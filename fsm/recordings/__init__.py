@@ -1,8 +1,8 @@
-"""Open files as recordings: recognise the form of each file and read its observations.
+"""Open files as recordings, recognise their forms, and read their observations.
 
-The first line that any form recognises decides the form (:mod:`fsm.recordings.form`) of a recording. Lines of other
-forms are only counted. A history is recognised by its beginning and read as a whole. A form may also claim a path,
-such as a directory.
+The form (:mod:`fsm.recordings.form`) of a recording is the form of the first line that any form recognises. Lines of
+other forms are only counted. A history is recognised by its beginning and read as a whole. A form may also claim a
+path, such as a directory.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from fsm.trace import Line, Observation, batch
 
 
 class Source(Protocol):
-    """A source of lines other than a single whole file."""
+    """A source of lines, such as a growing file or several files."""
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]: ...
 
@@ -68,11 +68,11 @@ def open_recording(
         advanced: Called with the size in bytes of each piece that is read.
         form: The name of the form of the recording. By default, the form is recognised.
         restarts: The stretches of time in which to assume that the runtime restarted.
-        as_called: If true, leave out effects that calls have on entities that they do not name, and record the times
-            of both ends of a call.
+        as_called: If true, leave out the effects of calls on entities that they do not name, and include the times of
+            both ends of each call.
         source: If given, read the lines from it.
-        settle: How late a line may arrive, in nanoseconds. Observations that must be sorted by time are held back for
-            this time. Without *settle*, they are held back until the end.
+        settle: How late a line may arrive, in nanoseconds. Observations that must be sorted by time are held back this
+            long. If *settle* is ``None``, they may be held back until the end.
         lenient: If true, count the lines of a trace that cannot be read instead of raising an error. If *settle* is
             given, such lines are always counted.
     """
@@ -123,9 +123,9 @@ def open_recording(
 
 
 def open_together(name: str, other: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """Open the recordings of one run in the files *name* and *other* together.
+    """Open the files *name* and *other*, which record the same run, as one recording.
 
-    Raise :class:`InputError` if a file cannot be opened, or if the forms of the two cannot be judged together.
+    Raise :class:`InputError` if a file cannot be opened, or if recordings of these forms cannot be judged together.
     """
     hint = f"give a file of {either(each.title for each in own_forms() if each.together)}"
     form = form_among(name, lambda form: bool(form.together), hint)
@@ -150,7 +150,7 @@ def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> R
 
 
 def either(words: Iterable[str]) -> str:
-    """Join *words* by "or".
+    """Join *words* with commas and "or".
 
     >>> either(["logs", "calls", "events"])
     'logs, calls or events'
@@ -160,9 +160,9 @@ def either(words: Iterable[str]) -> str:
 
 
 def matching(name: str) -> list[str]:
-    """Return the sorted files in a store that match the pattern *name*.
+    """Return the files in a store that match the pattern *name*, sorted by name.
 
-    If *name* is not a pattern, return it unchanged.
+    If *name* is not a pattern, return only *name*.
 
     >>> matching("node.log"), matching("s3://logs/node-7.parquet")
     (['node.log'], ['s3://logs/node-7.parquet'])
@@ -247,7 +247,7 @@ class RecordedStep(NamedTuple):
 class AsRecorded:
     """The observations of one or two files in order of time. They can be read only once.
 
-    ``within`` maps each entity to the entity that contains it, according to the steps that have been read so far.
+    ``within`` maps each entity to the entity that contains it, as far as the steps have been read.
     """
 
     files: tuple[str, ...]
@@ -258,7 +258,7 @@ class AsRecorded:
 
 
 def as_recorded(name: str, other: str = "") -> AsRecorded:
-    """Open the recording in *name*, together with *other* if it is given. Both must be from the same run.
+    """Open the recording *name*, together with *other*, if given, which must record the same run.
 
     Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
     """

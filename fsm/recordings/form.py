@@ -1,6 +1,7 @@
-"""Forms of recordings. A form says what a recording shows, how it is recognised, and which code reads it.
+"""Forms of recordings. A form specifies what its recordings show, how to recognise them, and how to read them.
 
-Traces and histories are declared here. Packages declare other forms in the group :data:`fsm.entry_points.FORMS`.
+The forms of traces and histories are defined here. Packages add other forms in the group
+:data:`fsm.entry_points.FORMS`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Numbered: TypeAlias = "Iterable[tuple[int | Line, Observation]]"
 
 HEAD: Final = 1 << 16
-"""Number of bytes at the beginning of a recording that are used to recognise its form."""
+"""Maximum number of bytes that are used to recognise the form of a recording."""
 
 
 _LINES: Final = 64
@@ -48,16 +49,15 @@ class RecordingForm:
             bytes and begins with a line of the recording. Lines are tried in order until a form recognises one.
         open: Reads a recording that was recognised.
         claims: Checks whether a path, such as a directory, is a recording of this form regardless of its content.
-        time: Returns the time of a line in nanoseconds since the epoch, or ``None``. This is needed to put files in
-            order.
+        time: Returns the time of a line in nanoseconds since the epoch, or ``None``. It is needed to sort files.
         together: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.open_together`, if a recording can be
-            judged together with another one of the same run.
+            judged together with another recording of the same run.
         steps: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.as_recorded`, if a recording
             of this form is read differently when nothing may be inferred.
 
     Judging:
         machines: The models to judge a recording against by default.
-        shown: The signals that happen only if the recording shows them; ``None`` means all signals.
+        shown: The signals that happen only if the recording shows them, or ``None`` for all signals.
         outputs: Whether a recording shows all outputs, but no calls or replies. It may also show signals.
         ids: Whether entities are named by ids that are never reused.
         contains: Maps a kind of entity to the kind of entity that contains it.
@@ -71,10 +71,10 @@ class RecordingForm:
         intervals: Whether calls have a beginning and an end.
         receiver: The receiver of the outputs that a recording shows, if known.
         sighted: Whether states without a call in progress come from lines of the log rather than from replies.
-        creates: Maps each call that creates an entity to the kind of entity that it names instead (its ``detail``),
-            or to an empty string. The reply contains the id of the new entity.
-        reaches: The calls that also act on the entities contained in their entity.
-        status: The call whose result is on a line of its own.
+        creates: Maps each call that creates an entity to the kind of the entity that it names instead (in its
+            ``detail``), or to an empty string. The reply contains the id of the new entity.
+        reaches: The calls that also act on the entities inside the entity that they name.
+        status: The call whose result is on a separate line.
     """
 
     name: str
@@ -105,14 +105,14 @@ class RecordingForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """An open recording: its form, the signals that it shows, and its observations, which are read lazily.
+    """An open recording. Its observations are read lazily.
 
     ``machines``, ``shown`` and ``outputs`` are copied from the form unless the recording itself specifies them.
     ``hidden`` lists the signals that the recording does not show. ``version()`` returns the name and version of the
-    recorded program, such as ``acme 1.7.24``, once the part that shows them has been read. ``history`` has the
-    operations of a history. ``within`` maps each entity to the entity that contains it, and grows while the recording
-    is read. ``names`` maps entities to their readable names. If ``relative`` is true, times do not count from the
-    epoch.
+    recorded program, such as ``acme 1.7.24``, once the part that shows them has been read. ``history`` contains the
+    operations if the recording is a history. ``within`` maps each entity to the entity that contains it, and grows
+    while the recording is read. ``names`` maps entities to their readable names. If ``relative`` is true, times do not
+    count from the epoch.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Opening:
 
     ``form`` is the form that was recognised or requested. ``pieces`` are the pieces of the recording, and ``head`` is
     the first piece that has lines. ``size`` is the size in bytes, or 0 if it is unknown. If ``whole`` is false, the
-    lines come from a growing file or from several files. The other attributes are those of
+    lines come from a growing file or from several files. The other attributes are arguments of
     :func:`fsm.recordings.open_recording`.
     """
 
@@ -162,11 +162,11 @@ class Opening:
         rest: Callable[[], Numbered] = tuple,
         whole: Callable[[Piece], Batch | None] = lambda _: None,
     ) -> Iterator[Batch]:
-        """Yield a batch of observations for each piece, and finally the *rest*.
+        """Yield a batch of observations for each piece, followed by the *rest*.
 
-        *read* returns the observations on a line. A *reader* that holds observations back is informed of pauses and
+        *read* returns the observations on a line. A *reader* that holds observations back is told about pauses and
         gaps. If *whole* returns a batch for a piece, the lines of the piece are not read one by one. If *pieces* is
-        given, it replaces the pieces of the recording.
+        given, it is used instead of the pieces of the recording.
         """
         file = ""
         for piece in self.pieces if pieces is None else pieces:
@@ -186,7 +186,7 @@ class Opening:
         yield batch(rest())
 
     def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
-        """Return a recording whose lines are read one by one. *read* returns ``None`` for a foreign line."""
+        """Return a recording that is read line by line. *read* returns ``None`` for a foreign line."""
 
         def observed(line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
             if (seen := read(line)) is not None:
@@ -202,7 +202,7 @@ class Opening:
 
 
 class Reader(Protocol):
-    """Turns consecutive lines into observations. Some observations may be held back until a pause or a gap."""
+    """Converts lines to observations, and may hold some of them back until a pause or a gap."""
 
     def paused(self, quiet: int) -> Numbered: ...
 
@@ -227,9 +227,9 @@ def first_line(head: bytes) -> bytes:
 
 
 def deciding_key(head: bytes) -> str:
-    """Return the key that decides the form of the first line of *head*: ``trace``, ``op``, ``event`` or none of them.
+    """Return ``trace``, ``op`` or ``event``, whichever key decides the form of the first line of *head*.
 
-    A line is not recognised if one of the keys that distinguish the forms has the wrong type.
+    Return an empty string if there is no such key, or if a key that distinguishes forms has the wrong type.
     """
     found = decoded(first_line(head), _KEYS)
     if found is None:
@@ -275,11 +275,11 @@ HISTORY: Final = RecordingForm(
 )
 
 UNKNOWN: Final = "nothing known"
-"""The title of a recording that no form recognises. It is read like the first form, only to count its lines."""
+"""The title of a recording that no form recognises. The first form reads it, only to count its lines."""
 
 
 def own_forms() -> tuple[RecordingForm, ...]:
-    """Return the forms of fsm itself in the order in which they are tried."""
+    """Return the forms that belong to fsm, in the order in which they are tried."""
     return (*(each for _, each in entry_points.own_objects(entry_points.FORMS, RecordingForm)), TRACE)
 
 
@@ -298,8 +298,8 @@ def form_named(name: str) -> RecordingForm:
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
     """Return the form of the first of *lines* that any form recognises, or ``None`` if there is no such line.
 
-    The forms of fsm itself are tried first. Raise :class:`InputError` if two forms of other packages recognise a line
-    of the recording *name*.
+    The forms that belong to fsm are tried first. Raise :class:`InputError` if several forms of other packages
+    recognise the same line of the recording *name*.
     """
     held, own = list(lines), own_forms()
     for at in range(len(held)):
@@ -317,7 +317,7 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
 
 
 def _recognising_forms(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
-    """Return the *forms* that recognise *head*. A form that raises an error is removed with a warning."""
+    """Return the *forms* that recognise *head*. If a form raises an error, warn and remove it from *forms*."""
     found = []
     for form in tuple(forms):
         try:
@@ -338,10 +338,10 @@ def _head(lines: list[bytes], at: int) -> bytes:
 
 
 def form_of_title(title: str, name: str) -> RecordingForm | TraceHeader:
-    """Return the form or the trace header that *title* denotes in the table *name*.
+    """Return the form that has the title *title*, or the trace header that *title* contains.
 
-    An empty *title* denotes a trace. Raise :class:`InputError` for any other *title* that is neither a form nor a
-    header.
+    An empty *title* means a trace. Raise :class:`InputError` about the table *name* if *title* is neither the title of
+    a form nor a header.
     """
     if title in {"", TRACE.title}:
         return TraceHeader(trace=1)
@@ -355,7 +355,7 @@ def form_of_title(title: str, name: str) -> RecordingForm | TraceHeader:
 
 
 def recorded(known: RecordingForm | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """Return the recording *name* with the form *known*. If *known* is a trace header, the recording is a trace."""
+    """Return the recording *name* with the form *known*, or the trace with the header *known*."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,

@@ -1,6 +1,7 @@
-"""Read histories of concurrent operations in JSON or EDN. A history has one form per line or is one list of forms.
+"""Read histories of concurrent operations in JSON or EDN, with a form on each line or with a single list of forms.
 
-A history is read as a whole. It must be complete, because a missing operation can make other operations look illegal.
+A history is read as a whole, and must be complete, because other operations may look illegal if an operation is
+missing.
 """
 
 import json
@@ -31,10 +32,10 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The header of a history. It is the first form and may be missing.
+    """The header of a history, which is its first form and may be missing.
 
-    If ``fresh`` is false, entities may start in any state. ``unseen`` lists the signals that happen without being
-    recorded. If ``outputs`` is true, the history contains all outputs of every entity.
+    If ``fresh`` is false, entities may start in any state. ``unseen`` lists the signals that the history does not
+    show. If ``outputs`` is true, it contains all outputs of every entity.
     """
 
     history: Literal[1]
@@ -45,10 +46,10 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation and the lines of its call and its return.
+    """An operation, with the lines of its call and its return.
 
-    An operation that never returned has no ``end``. If ``aside`` is true, the operation belongs to no client and
-    counts only if the machine has its event.
+    If the operation never returned, ``seen`` has no ``end``. If ``aside`` is true, the operation belongs to no client
+    and counts only if the machine has its event.
     """
 
     seen: Observation
@@ -59,9 +60,9 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """The operations of a file in the order of their calls, and the outputs of each entity in order.
+    """The operations in a file, in the order of their calls, and the outputs of each entity in order.
 
-    ``left_out`` is the number of operations that certainly had no effect.
+    ``left_out`` is the number of operations that were left out because they certainly had no effect.
     """
 
     title: Title
@@ -230,7 +231,7 @@ class _Pairing:
             self._call(number, line, part)
         else:
             self._return(number, line, part)
-        if mixed:  # Either all instants are times, or all instants are positions in the file.
+        if mixed:  # All instants must be times, or all must be positions in the file.
             what = f"the operation {'has a' if timed else 'has no'} start, unlike the operations before it"
             raise MeaningError(what, "give either all or none of the operations of a history a start and an end")
 

@@ -1,7 +1,7 @@
-"""The trace format of fsm itself: one JSON observation per line.
+"""Read fsm's own trace format, which has a JSON observation on each line.
 
-``docs/reference/trace-format.md`` describes the fields. If the first line has the key ``trace``, it is a header with
-the machine and the signals that the trace does not show.
+``docs/reference/trace-format.md`` describes the fields. If the first line has the key ``trace``, it is a header, which
+specifies, for example, the machine and the signals that the trace does not show.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsm.recordings.time_order import Ordering
 from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
 
 OWN: Final = "x-"
-"""Prefix of the keys that the format reserves for authors of traces."""
+"""Prefix of keys that authors of traces may use freely."""
 
 EARLIEST: Final = 946_684_800 * 10**9
 """2000-01-01 in nanoseconds since the epoch. A smaller time has another unit or comes from a relative clock."""
@@ -43,7 +43,7 @@ _DAY: Final = (
 _USUAL: Final = (
     rf"(?:19|2[01])\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
-"""Pattern for times in the usual format, which are always valid. Other times take longer to check."""
+"""Pattern for times in the usual format, which need no further checks. Other times take longer to check."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
@@ -51,13 +51,13 @@ LineMistake: TypeAlias = tuple[str, str]
 
 
 def own(line: bytes) -> dict[str, object] | None:
-    """Return the JSON object in *line* without keys that begin with ``x-``, or ``None`` if it is not an object."""
+    """Return the JSON object in *line* without keys that begin with ``x-``, or ``None`` if *line* is not an object."""
     found = decoded(line, _ANYTHING)
     return {key: each for key, each in found.items() if not key.startswith(OWN)} if isinstance(found, dict) else None
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Check whether *seen* has valid times, and either both a file and a line or neither."""
+    """Check whether the times of *seen* are valid, and whether it has both a file and a line or neither."""
     at, start, end = seen.at, seen.start, seen.end
     if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
@@ -116,7 +116,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small_error(key: str, value: float) -> LineMistake:
-    """Return the error for a time that is too small to be in nanoseconds. The error names the likely unit."""
+    """Return an error for a time that is too small to be in nanoseconds, with the likely unit."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""
@@ -159,7 +159,7 @@ def header(line: bytes) -> TraceHeader | None:
 
 
 def mistake(line: bytes) -> str:
-    """Describe the error in the header *line*. Return an empty string for a valid header and for any other line.
+    """Describe the error in the header *line*, or return an empty string if *line* is valid or not a header.
 
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
@@ -173,21 +173,21 @@ def mistake(line: bytes) -> str:
         unknown = next((key for key in found if key not in _WORDS), "")
         if unknown and isinstance(found["trace"], int):
             return f"unknown key '{unknown}', {nearest(unknown, _WORDS, of='keys')}"
-        return "" if unknown else str(error)  # An unknown key means that this line is not a header.
+        return "" if unknown else str(error)  # A line with an unknown key and no version is not a header.
     return ""
 
 
 LARGE: Final = 80 << 20
-"""Minimum size in bytes of a trace that compiled code judges. Loading that code pays off above 50 to 190 MiB."""
+"""Minimum size in bytes of a trace to judge with compiled code. Loading the code pays off above 50 to 190 MiB."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """Turns the lines of the trace ``name`` into observations.
+    """Converts the lines of the trace ``name`` to observations.
 
     If ``clocked`` is true, both ends of a call have times. ``size`` is the size of the trace in bytes, or 0 if it is
-    unknown. Unreadable lines are reported together at the end; if ``lenient`` is true, they are only counted. An
-    incomplete last line is never an error.
+    unknown. Unreadable lines are reported together at the end or, if ``lenient`` is true, only counted. An incomplete
+    last line is never an error.
     """
 
     name: str = ""
@@ -263,7 +263,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _sort_by_time(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Sort the observations by time and return the final ones. Calls with intervals are split in two."""
+        """Sort the observations by time, and return all whose order is final. Split calls with intervals in two."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -280,7 +280,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the *batches* of a table. They are sorted by time from the first call with an interval onwards."""
+        """Yield the *batches* of a table, sorting by time from the first call with an interval on."""
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):

@@ -1,8 +1,8 @@
 """Read lines from a file, a compressed file or standard input.
 
-Bytes are read in large pieces and returned as whole lines with their numbers. Damage is counted but never fatal. A
-truncated compressed file ends at the point where its data breaks off (:data:`BROKEN_OFF`). A line longer than
-:data:`LONGEST` is cut.
+Files are read in large pieces, which are returned as whole lines with their numbers. Damage is counted, but is never an
+error. A truncated compressed file ends where its data break off (:data:`BROKEN_OFF`). Lines longer than :data:`LONGEST`
+are cut.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ PIECE: Final = 1 << 20
 LONGEST: Final = 1 << 20
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
-"""The note on an input whose end cannot be read, so that its content is unknown."""
+"""The note on an input whose end cannot be read."""
 
 STDIN: Final = "-"
 
 COMPRESSED: Final = 8
-"""The compression ratio that a compressed recording is assumed to have at least."""
+"""The assumed compression ratio of compressed recordings."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
 _GZIP: Final = 31
-"""Value of ``wbits`` that makes zlib expect a gzip header and use the largest window."""
+"""The value of ``wbits`` for a gzip header and the largest window."""
 
 
 @dataclass(kw_only=True)
 class Piece:
-    """Consecutive whole lines: the text ``data``, in which they are separated by line feeds.
+    """Consecutive whole lines. They are separated by line feeds in ``data``.
 
-    ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input, which
-    has no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are
-    missing before the piece. When a growing file is followed, ``data`` may be empty. No line has then arrived for
-    ``quiet`` nanoseconds.
+    ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input and has
+    no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are missing
+    before the piece. When a growing file is followed, ``data`` is empty if no line has arrived for ``quiet``
+    nanoseconds.
     """
 
     first: int = 1
@@ -66,9 +66,9 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class LineReader:
-    """Reads the lines of one input.
+    """Reads the lines of an input.
 
-    ``advanced`` is called with the size of each piece. ``notes`` counts damage.
+    ``advanced`` is called with the number of bytes of each read. ``notes`` counts lines and damage.
     """
 
     name: str
@@ -150,7 +150,7 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _decompress_zstd(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Decompress zstd data like :meth:`_inflated`. The last few lines are lost if the data breaks off."""
+        """Decompress zstd data. If the data break off, the last few lines before that are lost as well."""
         arrow = of_extra("pyarrow", f"{self.name} (compressed with zstd)", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
@@ -229,7 +229,7 @@ def estimated_size(name: str) -> int:
 FOREIGN: Final = "foreign or damaged lines"
 
 INCOMPLETE: Final = "incomplete last lines"
-"""The note that counts incomplete last lines. The program may still be writing these lines."""
+"""The note that counts incomplete last lines, which a program may still be writing."""
 
 LISTED: Final = 5
 

@@ -1,6 +1,6 @@
 """Convert Arrow rows to batches of observations.
 
-Words are encoded as numbers column by column, and equal rows share a kind.
+The words in each column are encoded as numbers, and rows with the same words have the same kind.
 """
 
 import math
@@ -21,18 +21,18 @@ from fsm.recordings.line_reader import decode
 from fsm.trace import LATEST, NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
-"""Name of the column that repeats, in every row, the form or trace header of the recording."""
+"""Name of the column that contains the form or trace header of the recording, which is the same in every row."""
 ROW: Final = "row"
-"""Name of the column of row numbers. Files are sorted by it, because some tools do not keep the order of rows."""
+"""Name of the column of row numbers. Rows must be in this order, which some tools do not preserve."""
 TIMES: Final = ("at", "start", "end")
-"""Names of time columns. They hold nanoseconds since the epoch, because some tools lack nanosecond timestamps."""
+"""Names of the time columns, in nanoseconds since the epoch. Some tools do not support nanosecond timestamps."""
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 _TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
 _NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
 SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
 """The columns of a table of observations.
 
-``fields`` is a JSON object. ``file`` and ``line`` say where a row comes from.
+``fields`` is a JSON object. ``file`` and ``line`` are the origin of the row.
 """
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 _MANY: Final = 1 << 16
@@ -66,7 +66,7 @@ class _RowDetails:
 
 
 class ObservationColumns:
-    """Converts the rows of one recording to batches of observations. Rows are converted part by part.
+    """Converts the rows of a recording, part by part, to batches of observations.
 
     If *epoch* is true, times that are too small to be nanoseconds since the epoch are rejected.
 
@@ -89,8 +89,8 @@ class ObservationColumns:
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
         """Return the observations in *rows*, which are the next rows of the recording.
 
-        Rows without line numbers are numbered consecutively. *later* returns the columns that judging does not need.
-        It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type, or if
+        Rows without line numbers are numbered consecutively. *later* returns the columns that judging does not need,
+        and is called only when such a column is used. Raise :class:`InputError` if a column has the wrong type, or if
         fields are not JSON.
         """
         count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))
@@ -247,7 +247,7 @@ def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[s
         return np.zeros(count, np.int32), [""]
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = found.dictionary.cast(pa.large_string())
-    if len(words) > count or words.null_count:  # Encode the ids again to drop ids that no row has.
+    if len(words) > count or words.null_count:  # Encode the ids again to drop unused ids.
         found = found.cast(pa.large_string()).dictionary_encode()
         words = found.dictionary
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0

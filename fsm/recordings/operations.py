@@ -1,7 +1,7 @@
 """Interpret a form of a history as an operation, one end of an operation, or an output.
 
-The forms of fsm itself, Jepsen and porcupine are understood. ``docs/how-to/linearizability.md`` describes them. Names
-are not checked against the machine here.
+The forms of fsm, Jepsen and porcupine are supported (see ``docs/how-to/linearizability.md``). Names are not checked
+against the machine here.
 """
 
 import json
@@ -29,7 +29,7 @@ class EdnForm(NamedTuple):
 
 @dataclass(eq=False)
 class NotationError(ValueError):
-    """Raised for a syntax error, with the number of its line."""
+    """Raised for a syntax error on ``line``."""
 
     line: int
     what: str
@@ -66,9 +66,9 @@ class _Token(NamedTuple):
 
 
 def forms(text: str) -> Iterator[EdnForm]:
-    r"""Yield each top-level form of *text*. If *text* is a vector or a list, yield each of its items.
+    r"""Yield the top-level forms of *text*. If *text* is a vector or a list, yield its items.
 
-    Raise :class:`NotationError` if *text* is not EDN, a map has a duplicate key, or forms nest deeper than
+    Raise :class:`NotationError` if *text* is not EDN, if a map has a duplicate key, or if forms are nested deeper than
     :data:`DEEPEST`. The forms before the error are yielded first.
 
     >>> list(forms('{:f :start, :value [1 nil]}\n#inst "2026"'))
@@ -102,9 +102,9 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _read_forms(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms that belong to *opening*. Without *opening*, yield all forms.
+    """Yield the forms that belong to *opening*, which is a bracket, a tag or ``#_``.
 
-    *opening* is a bracket, a tag or ``#_``.
+    If *opening* is ``None``, yield all forms.
     """
     for token in tokens:
         kind, word, line = token
@@ -170,20 +170,20 @@ def _notation_error(word: str, line: int) -> NotationError:
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """The role of a form in an operation.
 
-``call`` and ``return`` are the ends of an operation. ``lost`` is an end with an unknown outcome, and ``undone`` is
-the end of an operation that had no effect. ``next`` is the call if the operation has not been called yet; otherwise,
-it is the return. ``whole`` is a complete operation. An ``output`` belongs to no operation.
+``call`` and ``return`` are the two ends of an operation. ``lost`` is an end with an unknown outcome, and ``undone`` is
+the end of an operation that had no effect. ``next`` is the call of an operation that has not been called yet, and the
+return of any other operation. ``whole`` is a complete operation. An ``output`` belongs to no operation.
 """
 
 NEVER: Final = LATEST
-"""The return time that tools with 64-bit times give to an operation that never returned."""
+"""The return time that tools with 64-bit times use for an operation that never returned."""
 
 
 class UnderstoodForm(NamedTuple):
-    """The meaning of a form of a history.
+    """The meaning of a form in a history.
 
-    Both ends of an operation have the same key ``pairs``, and ``value`` is the value in the form. If ``aside`` is
-    true, the form belongs to no client and is an operation only if the machine has its event.
+    Both ends of an operation have the same key ``pairs``. ``value`` is the value in the form. If ``aside`` is true,
+    the form belongs to no client, and is an operation only if the machine has its event.
     """
 
     end: FormRole
@@ -202,7 +202,7 @@ class MeaningError(ValueError):
 
 
 def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None:
-    """Return the function that interprets *value*, or ``None`` if *value* does not belong to any kind of history.
+    """Return the function that interprets *value*, or ``None`` if *value* is not a form of any kind of history.
 
     >>> reader({"type": "invoke", "f": "start", "process": 0}) is jepsen
     True
@@ -224,7 +224,7 @@ def _normalise_key(key: str) -> str:
 
 
 def ours(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a trace line that names its process.
+    """Interpret a line in the trace format that names a process.
 
     >>> ours({"process": 1, "event": "start", "phase": "request"}).end
     'call'
@@ -313,7 +313,7 @@ def _error(error: Data) -> tuple[str, str]:
 
 
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a complete porcupine operation. It has a process, a call, an input, a return and an output.
+    """Interpret a complete porcupine operation, which has a process, a call, an input, a return and an output.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'

@@ -1,11 +1,10 @@
 """Read lines from a file or pipe that is still growing, or from the files of a rotated recording.
 
-A followed file is polled, because inotify does not work on every file system and would not make rotation simpler to
-handle. A renamed file is read until it no longer grows, and only then is the new file read. If the file was copied
-and then truncated, the rest is read from the copy. If no copy matches, lines are missing, and ``gap`` is set in the
-next piece.
+A followed file is polled, because inotify does not work on every file system and would not simplify rotation. If the
+file is renamed, it is read until it no longer grows, and then the new file is read. If it is copied and truncated, the
+rest is read from the copy. If no copy matches, lines are missing, and ``gap`` is set in the next piece.
 
-Rotated files are sorted by time and read as one run. Every line keeps its number in its own file.
+Rotated files are sorted by time and read as a single run. Lines are numbered separately in each file.
 """
 
 import os
@@ -28,14 +27,14 @@ LOOK: Final = 0.2
 """Seconds between two polls of a file that has not grown."""
 
 _TAIL: Final = 256
-"""Number of bytes to compare before the current position, to check that a followed file is still the same."""
+"""Number of bytes before the current position to compare when checking that a followed file is still the same."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """The file *name*, followed until ``over()`` is true or the pipe ends. ``-`` is standard input.
+    """The file or pipe *name*, followed until ``over()`` is true or the pipe ends. ``-`` is standard input.
 
-    ``missing`` is called whenever a poll finds that the file does not exist. Line numbers start again with each file.
+    ``missing`` is called whenever a poll finds that the file does not exist. Line numbers start again in each file.
     """
 
     name: str
@@ -170,9 +169,9 @@ class Rotated:
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield the lines of each file, and mark gaps between files.
+        """Yield the lines of each file, marking gaps between files.
 
-        Raise :class:`InputError` if the files are not from the same run.
+        Raise :class:`InputError` if the files do not look like parts of the same rotated recording.
         """
         latest, before = 0, ""
         files = sorted(filter(None, map(_file, self.names)), key=lambda file: file[:2])

@@ -35,7 +35,7 @@ GROUP: Final = 1 << 19
 """Number of rows to read at a time, and the size of a row group. Each row group is compressed separately."""
 
 ENOUGH: Final = 1 << 17
-"""Number of rows up to which a table is judged row by row, because loading compiled code would take longer."""
+"""Maximum number of rows in a table that is judged without compiled code, because loading it would take longer."""
 
 HOW: Final = {
     "compression": "zstd",
@@ -46,10 +46,10 @@ HOW: Final = {
 """Options for writing a table. Dictionary encoding stores each 64-digit id only once per row group."""
 
 LATER: Final = {"detail": pa.types.is_string, "file": pa.types.is_string, "line": pa.types.is_int64}
-"""The columns that judging does not need. Each has a check on its type, and is read later if the check passes."""
+"""Type checks for the columns that judging does not need. A column that passes its check is read later."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
-"""Magic bytes of the Arrow streaming format. A file with an Arrow suffix may have this format."""
+"""Magic bytes of the Arrow streaming format, which files with an Arrow suffix may also have."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
 _HINT: Final = (
@@ -58,11 +58,11 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of a recording without its observations. :class:`fsm.recordings.form.Recording` explains them.
+    """The properties of a recording apart from its observations, as in :class:`fsm.recordings.form.Recording`.
 
-    ``about`` is the form or trace header that each row repeats. ``restarts`` is the setting with which the calls were
-    read. ``version`` is the version at the end of the recording, and ``first`` the first version that it showed.
-    ``first`` is empty if the first :data:`HELD` observations showed no version.
+    ``about`` is the form or trace header that is repeated in each row. ``restarts`` is the setting with which the calls
+    were read. ``version`` is the version at the end of the recording. ``first`` is the first version that it showed,
+    or an empty string if the first :data:`HELD` observations showed no version.
     """
 
     about: str
@@ -167,7 +167,7 @@ class _Table:
         with _convert_read_errors(name):
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
-                if equal and column in SCHEMA.names:  # The files do not have this column, but the rows need it.
+                if equal and column in SCHEMA.names:  # The files lack this column, which the rows need.
                     what = f"the file is a part of a table that was divided by '{column}', but lacks this column"
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
@@ -249,7 +249,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
 
 
 def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
-    """Return the files of a table, sorted by name in natural order, so that 2 comes before 10."""
+    """Return the files of a table in natural order of their names, in which 2 comes before 10."""
     info = store.get_file_info(path)
     if info.type is fs.FileType.NotFound:
         raise FileNotFoundError("no such file")
@@ -263,7 +263,7 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
-"""Batches of rows. Each comes with a function that returns the columns to be read later."""
+"""Batches of rows, each with a function that returns the columns to be read later."""
 
 
 class _Opened(NamedTuple):
@@ -304,7 +304,7 @@ def _check_schema(schema: pa.Schema) -> pa.Schema:
 def _validated(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Validate *rows* and return their known columns.
 
-    Arrow would read out of bounds if offsets were invalid.
+    With invalid offsets, Arrow would read out of bounds.
     """
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)
@@ -323,7 +323,7 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
     own = [each for each in file.schema_arrow if each.name in SCHEMA.names]
     later = [each.name for each in own if each.name in LATER and LATER[each.name](each.type)]
     first = [each.name for each in own if each.name not in later] or later
-    alone = Lock()  # the thread that reads ahead must not read the file while it is read for columns
+    alone = Lock()  # the thread that reads ahead must not use the file while other columns are read
     for group in range(file.num_row_groups):
         rest, start = _later_columns(file, group, later, name, alone), 0
         batches = file.iter_batches(batch_size=GROUP, row_groups=[group], columns=first, use_threads=False)
@@ -341,7 +341,7 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
 def _later_columns(
     file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock
 ) -> Callable[[int, int], dict[str, pa.Array]]:
-    """Return a function that reads columns of some rows of a row group, and the row group only once it is called."""
+    """Return a function that returns columns of some rows. The first call reads these columns of the row group."""
 
     @cache
     def table() -> pa.Table:

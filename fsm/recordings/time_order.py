@@ -1,8 +1,8 @@
 """Sort a stream of points by time.
 
-A line that describes a whole call is sorted by the end of the call, although the call may have begun before calls on
-earlier lines. Points are therefore sorted within a window. A point is final once it is older than the newest point by
-:data:`WINDOW`, or once :data:`HELD` other points follow it.
+If each line describes a whole call, lines are in the order in which the calls ended, although a call may have begun
+before calls on earlier lines. Points are therefore sorted within a window. A point is final once it is :data:`WINDOW`
+older than the newest point, or once :data:`HELD` other points follow it.
 """
 
 from bisect import bisect_left
@@ -16,10 +16,10 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""Length of the window in nanoseconds. It is longer than the grace period of any stop in practice."""
+"""Length of the window in nanoseconds. In practice, no stop has a grace period that is longer."""
 
 HELD: Final = 65_536
-"""Maximum number of points to hold back in order to sort or interpret them."""
+"""Maximum number of points to hold back while sorting or interpreting them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Ordering(Generic[T]):
         return self._take(self._latest - WINDOW) if len(self._points) >= 2 * HELD else []
 
     def due(self, settle: int, quiet: int) -> list[T]:
-        """Return points that are more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
+        """Return the points that are more than *settle* nanoseconds old, *quiet* nanoseconds after the latest point.
 
         >>> points = Ordering()
         >>> points.add(5, "reply"), points.add(2, "request"), points.due(4, 0), points.due(4, 2)
@@ -70,10 +70,10 @@ class Ordering(Generic[T]):
 
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
-"""The stretches of time in which to assume restarts that no line shows.
+"""The rule for assuming restarts that no line shows.
 
-``none`` assumes no restarts. ``seen`` assumes them where calls found no runtime to answer them. ``maybe`` also
-assumes them in every stretch that is long enough for a restart.
+With ``none``, no restarts are assumed. With ``seen``, they are assumed where calls found no runtime to answer them.
+With ``maybe``, they are also assumed in every stretch of time that is long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
@@ -88,7 +88,7 @@ class Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class Stretches(Generic[T]):
-    """Yields points in order of time. Each comes with the restart that may have happened just before it, or ``None``.
+    """Yields points in order of time, each with a restart that may have happened right before it, or ``None``.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
     >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]
@@ -105,10 +105,10 @@ class Stretches(Generic[T]):
     _held: list[tuple[int, T]] = field(default_factory=list)
 
     def take(self, at: int, point: T, *, change: int = 0, down: bool = False) -> Iterator[tuple[T, Observation | None]]:
-        """Add *point*, and yield the points for which it is now known whether to assume a restart.
+        """Add *point* at time *at*. Yield the points for which it is now known whether to assume a restart.
 
-        *point* happened at time *at*. *change* is the change in the number of calls in progress that will be
-        answered. *down* is true if a call found no runtime.
+        *change* is the change in the number of calls in progress that will be answered. *down* is true if a call
+        found no runtime.
         """
         self._since = at if self._since is None else self._since
         before, self._answered = self._answered, max(0, self._answered + change)

@@ -30,7 +30,7 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Limit on the number of moments of both machines, and on the number of pairs of sets of moments."""
+"""Maximum number of moments of both machines, and of pairs of sets of moments."""
 
 _START: Final = (0, 1)
 
@@ -153,7 +153,7 @@ class StepsOf:
         """Return whether each joint event has the same effects in *other*, in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
-        systems are skipped, unless all of them are.
+        systems are skipped, unless this is true of all events.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():

@@ -1,9 +1,9 @@
-"""Partition the moments of machines into equivalent ones.
+"""Partition the moments of machines into blocks of equivalent moments.
 
 A *moment* is a state together with the calls in progress.  Partition refinement finds the coarsest partition.  Steps
 are weak, so any number of hidden steps may come before and after.
 
-Blocks are split by the signatures of their members in rounds (Blom and Orzan, 2005).
+In each round, blocks are split by the signatures of their members (Blom and Orzan, 2005).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Moment(NamedTuple):
 class ObservedStep(NamedTuple):
     """A step as an observer sees it.
 
-    The step leads to the moment ``to``.  The observer sees one of ``seen``, or nothing if ``seen`` is empty.
+    The step leads to the moment ``to``.  The observer sees one of the observations in ``seen``, or nothing if
+    ``seen`` is empty.
     """
 
     seen: tuple[Observable, ...]
@@ -169,8 +170,9 @@ Signature: TypeAlias = frozenset[tuple[int, int]]
 def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
     """Return the weak steps of each node.
 
-    *hidden* has the hidden steps of each node, and *seen* has the observable ones.  :data:`HIDDEN` leads to the node
-    itself and to every node reachable by hidden steps.  The running time is linear in the size of the result.
+    *hidden* has the hidden steps of each node, and *seen* has the observable steps.  A weak step with the label
+    :data:`HIDDEN` leads to the node itself or to a node that hidden steps can reach.  The running time is linear in
+    the size of the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
@@ -193,7 +195,7 @@ def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[in
 
 
 def partitions(weak: Sequence[Signature]) -> Iterator[list[int]]:
-    """Yield finer and finer partitions, each as the block of every node.
+    """Yield finer and finer partitions, each as a list that contains the block of every node.
 
     In the first partition, all nodes are in one block.  Nodes stay together if their weak steps have the same labels
     and lead to the same blocks.  In the last partition, the nodes of a block are equivalent.
@@ -210,7 +212,7 @@ def partitions(weak: Sequence[Signature]) -> Iterator[list[int]]:
 
 
 def separated(rounds: Sequence[Sequence[int]], one: int, two: int) -> int:
-    """Return the first of the partitions *rounds* that separates two nodes, or 0 if none does."""
+    """Return the index of the first partition in *rounds* that separates two nodes, or 0 if none does."""
     return next((at for at, block in enumerate(rounds) if block[one] != block[two]), 0)
 
 
@@ -232,8 +234,9 @@ def trace(
 ) -> tuple[int, ...] | None:
     """Return the labels of a shortest trace that only one node of *start* has, or ``None`` if there is none.
 
-    *block* has the blocks of equivalent nodes.  If there are several such traces, return the first one in label order.
-    Raise :class:`~fsm.machine.traversal.LimitError` if the search finds more than *limit* pairs of sets of blocks.
+    *block* lists the block of each node, and the nodes of a block are equivalent.  If there are several such traces,
+    return the first one in label order.  Raise :class:`~fsm.machine.traversal.LimitError` if the search finds more
+    than *limit* pairs of sets of blocks.
     """
     steps = {number: _targets((label, block[to]) for label, to in weak[node]) for node, number in enumerate(block)}
 
@@ -268,10 +271,11 @@ def _targets(steps: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
 def play(
     weak: Sequence[Signature], rounds: Sequence[Sequence[int]], pair: tuple[int, int]
 ) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Yield the rounds of the bisimulation game that the attacker wins, who begins at the separated nodes *pair*.
+    """Yield the rounds of a bisimulation game that the attacker wins from the separated nodes *pair*.
 
-    A round is the attacker's side, the label of the step, and the nodes after it.  The defender answers with the node
-    that was the last to be separated from the attacker's.  In the last round, there is no answer, and the nodes stay.
+    A round consists of the attacker's side, the label of the step, and the nodes after it.  The defender answers with
+    the node that was the last to be separated from the attacker's node.  In the last round, the defender has no
+    answer, and the nodes do not change.
     """
     answers = [0]
     while answers:

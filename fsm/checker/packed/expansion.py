@@ -17,7 +17,7 @@ Width: TypeAlias = tuple[int, ...]
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""Special values in place of the number of the next test: the condition is true, or it is false."""
+"""Special values in place of the number of the next test.  They mean that the condition is true or false."""
 
 FULL: Final = -1
 
@@ -85,11 +85,11 @@ def empty_chains(size: int) -> Numbers:
 
 
 MEMO: Final = 3
-"""Length of the header of a memo: the length used, the total length, and the length of the table that follows.
+"""Length of the header of a memo.
 
-The table has an item for each combination of states of the copies that an event depends on.  The item is the index of
-the outcomes, or 0.  At that index is the number of outcomes, followed by the label of each outcome and the words of
-its state.
+The header holds the used length, the total length, and the length of the table that follows.  The table has an item
+for each combination of states of the copies that an event depends on.  The item is the index of the outcomes, or 0.
+At that index is the number of outcomes, followed by the label of each outcome and the words of its state.
 """
 
 
@@ -275,7 +275,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
 ) -> Number:
     """Write the steps from *state* to the scratch space, beginning at the index *step*.
 
-    Return the index after the last step, or FULL if there is no room.
+    Return the index after the last step, or ``FULL`` if there is not enough space.
     """
     program, _, memo, space, _ = expansion
     part, words, labels = written(space, width)

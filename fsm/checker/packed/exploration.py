@@ -24,10 +24,10 @@ from fsm.machine.product.reduction import Orbits
 
 
 def encode_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
-    """Encode *orbits* as an array of integers: the number of groups, followed by each group.
+    """Encode *orbits* as an array of integers.
 
-    A group is encoded as the number of members, the number of fields of a member, and the word, shift and mask of
-    each field.
+    The array holds the number of groups, followed by the groups.  A group is encoded as the number of members, the
+    number of fields of a member, and the word, shift and mask of each field.
     """
     groups = orbits.groups if orbits else ()
     found = [len(groups)]
@@ -109,14 +109,17 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Results of a part of a search: more is left, nothing is left, or there is no room for states or for steps."""
+"""Results of a part of a search.
+
+The search is not finished, it is finished, there is no room for states, or there is no room for steps.
+"""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
 """Indices into the array that describes the progress of a search.
 
-The array holds the number of states expanded, of states found, and of steps.  Then come the number of states found by
-the end of the current level, the depth of this level, and the number of states whose steps are kept.  Last come the
-start and the end of the range of states whose steps are in the window.
+The array holds the number of expanded states, of states found, and of steps.  Then it holds the number of states up
+to the end of the current level, the depth of this level, and the number of states whose steps are kept.  The last two
+items are the start and the end of the range of states whose steps are in the window.
 """
 
 

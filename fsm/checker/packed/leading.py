@@ -21,9 +21,9 @@ from fsm.machine.conditions import All, Not, Some
 class Links(NamedTuple):
     """The links between the nodes in which the target stays due.
 
-    The links of node ``n`` begin at the index ``first[n]`` of ``to`` and ``take``.  ``to`` holds the targets, and
-    ``take`` holds the fairness conditions that each link satisfies, as bits.  ``enabled`` holds the bits of the
-    fairness conditions that are enabled in each node.
+    The links of node ``n`` begin at the index ``first[n]`` of ``to`` and ``take``.  ``to`` holds the targets.
+    ``take`` has a bit for each fairness condition that the link satisfies, and ``enabled`` has a bit for each
+    fairness condition that is enabled in the node.
     """
 
     first: Numbers
@@ -78,9 +78,9 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Find the strongly connected components of the nodes in *alive*, and return how many there are.
+    """Find the strongly connected components of the nodes in *alive*, and return their number.
 
-    The component of each node is written to *of*.  The algorithm is that of Tarjan (1972).
+    The component of each node is written to *of*.  The algorithm was published by Tarjan (1972).
     """
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
@@ -213,7 +213,7 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
 
 
 def holds(graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool) -> Counts | None:
-    """Return the size of the search if the target is due only until it holds, in every fair run.
+    """Return the size of the search if every fair run reaches the target whenever it is due.
 
     The target is due at the beginning if *due* is true.  Return ``None`` if the claim fails or cannot be decided on
     packed states.  It cannot be decided if calls of the system take time, because calls may end in ways that are not

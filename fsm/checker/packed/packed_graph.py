@@ -1,4 +1,4 @@
-"""The graph of the packed reachable states of a system, which is explored on demand."""
+"""The graph of the reachable states of a system in packed form, which is explored on demand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class PackedGraph:
         self.labels: list[Label | None] = []
         """The label of each chain, or ``None`` if the chain is incomplete."""
         self.known: dict[tuple[str, ...], object] = {}
-        """The data that claims derive from the labels, by distinguished error codes."""
+        """Data that claims derive from the labels, by distinguished error codes."""
         self._writing = Writing(table, self.vector)
         self.program = self._writing.program
         self._chains = empty_chains(1 << 10)

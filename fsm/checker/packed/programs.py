@@ -170,7 +170,7 @@ class Writing:
         self._kept: list[int] = []
         self._known: dict[tuple[object, ...], tuple[int, bool, bool]] = {}
         self.memo = MEMO
-        """Index after the table in a memo of outcomes."""
+        """The index of the first item after the table in a memo of outcomes."""
         events = [self._event(row, each) for row, each in enumerate(table.joint)]
         self.program = Program(
             tests=array(self._tests.rows, 6),

@@ -49,7 +49,7 @@ from fsm.machine.table import Way
 from fsm.machine.traversal import LimitError
 
 MOST: Final = BUSY_BIT
-"""Maximum number of atoms about states, and maximum number of other atoms.
+"""Maximum number of atoms about states, and also of other atoms.
 
 The bits of atoms about states are below :data:`BUSY_BIT`.
 """
@@ -73,7 +73,7 @@ class LabelledInstants:
         self._holding: dict[Atom, list[bool]] = {}
         self.instants: list[Instant] = []
         self.rows: list[tuple[int, int, int]] = []
-        """For each label, the index of its first instant, how many replies it has, and how many instants per reply."""
+        """The index of the first instant and the numbers of replies and of instants per reply, for each label."""
 
     def grow(self) -> None:
         for label in self._graph.labels[len(self.rows) :]:

@@ -24,16 +24,19 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 FOUND: Final = 4
 TOO_MANY: Final = 5
 UNKNOWN: Final = 6
-"""Further results of a part of a search: success, the limit, or a state whose steps are not known yet."""
+"""Further results of a part of a search.
+
+The search succeeded, exceeded its limit, or met a state whose steps are not known yet.
+"""
 
 ALL_HELD: Final = -1
 NEVER: Final = -3
-"""Special values in place of a test: all conditions have held, or there is no condition."""
+"""Special values in place of a test.  They mean that all conditions have held, or that there is no condition."""
 
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""Bit for states with calls in progress.  It is set only if an event is called twice, and atoms use the lower bits."""
+"""Bit for states with calls in progress, set only if an event is called twice.  Atoms use the lower bits."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
@@ -41,8 +44,8 @@ BUSY: Final = np.uint64(1 << BUSY_BIT)
 class Facts(NamedTuple):
     """Facts about instants, with one bit per atom.
 
-    ``after`` holds the facts about the target of a step, and ``before`` those about its source.  ``before`` is empty
-    if no atom needs it.  The bit ``moved`` is set if the state changes.
+    ``after`` holds the facts about the target of a step, and ``before`` holds the facts about its source.  ``before``
+    is empty if no atom needs it.  The bit ``moved`` is set if the state changes.
 
     The facts about the instants of label ``n`` begin at the index ``first[n]`` in ``instants``.  The label has
     ``replies[n]`` replies, and ``outputs[n]`` instants for each reply.  If calls take time and a claim needs it,
@@ -60,11 +63,11 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """An automaton for conditions in order, or for an event that is called twice in a row.
+    """An automaton for a sequence of conditions, or for an event that is called twice in a row.
 
-    ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.  The sequence of
-    conditions starts over when ``until`` holds.  If ``twice`` is true, the conditions are that the first call succeeds,
-    that the event is called, and that this second call changes something.
+    ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.  The sequence
+    of conditions starts over when ``until`` holds.  If ``twice`` is true, the conditions are that the first call
+    succeeds, that the event is called, and that this second call changes something.
     """
 
     tests: Numbers  # each row has a bit, and the next test if the bit is set or clear
@@ -76,8 +79,8 @@ class Automaton(NamedTuple):
 class Nodes(NamedTuple):
     """The nodes in the order in which they were found, and the indices of their ``parents``.
 
-    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  This is the
-    number of conditions that have held, or a bit that tells whether the first call led to the state.
+    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  The state of the
+    automaton is the number of conditions that have held, or a bit that tells whether the first call led to the state.
     """
 
     nodes: NDArray[np.uint32]
@@ -155,7 +158,10 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 
 @lean_inner
 def called_twice(product: PackedProduct, edge: tuple[Number, Number, Number], here: np.uint64, limit: Number) -> Number:
-    """Follow an edge in a search for two calls in a row, where *here* holds the facts about the last instant."""
+    """Follow an edge in a search for two calls in a row.
+
+    *here* holds the facts about the last instant of the step.
+    """
     _, automaton, nodes, progress = product
     node, second, to = edge
     tests, conditions = automaton.tests, automaton.conditions

@@ -10,8 +10,8 @@ ends at separate instants.  There are six rules:
 1. An *asked* call takes effect according to the cell of its event in the current state.  It either *begins* or ends
    with an outcome of that cell.
 2. A *begun* call continues according to the ``ends`` of the current state, even if other events have moved the entity.
-   If that state has no ``ends``, the reply of the call is unspecified.  The call has *ended*, the state does not
-   change, and nothing is emitted.
+   If that state has no ``ends``, the call has *ended* with an unspecified reply.  The state does not change, and
+   nothing is emitted.
 3. If the specification is silent, any state may follow.  A call that takes effect there becomes free or begins.
 4. An interrupting event cuts off begun calls.  They have no further effect and can only get an indefinite reply.  An
    ended call may still be answered, and an asked call may still take effect.  If the interruption is observed, all
@@ -22,8 +22,7 @@ ends at separate instants.  There are six rules:
 6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is
    interrupted.
 
-Engines differ in the calls that they distinguish and in their additional knowledge.  Everything else is in
-:class:`Rules`.
+Engines differ in which calls they tell apart and in what else they know.  The rules themselves are in :class:`Rules`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -51,7 +50,7 @@ _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 
 
 class CallInstant(NamedTuple):
-    """An instant at which an event happens or a call makes progress to a new ``stage``.
+    """An instant at which an event happens or a call reaches a new ``stage``.
 
     ``way`` is ``None`` if the specification leaves the effect open.
     """
@@ -87,7 +86,7 @@ class Rules:
         self._moves = cache(self._moves_within)
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Return the instants of an event, or of a call at *stage*, that are possible in *state*, in model order.
+        """Return the instants that are possible in *state* for an event or a call at *stage*, in model order.
 
         The result is empty if the event cannot happen, or if the call can have no further effect.
         """
@@ -104,7 +103,7 @@ class Rules:
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
 
     def _moving_instants(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
-        """Like :attr:`instants`, but leave out those at which a call takes effect without changing the state."""
+        """Like :attr:`instants`, but leave out instants at which a call takes effect without changing the state."""
         found = self.instants(state, row, stage)
         return tuple(each for each in found if stage not in {ASKED, LOST} or each.stage < 0 or each.to != state)
 
@@ -127,7 +126,10 @@ class Rules:
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
-        """Check whether *reply*, which is empty if it was not observed, leaves open whether the call took effect."""
+        """Check whether *reply* leaves open whether the call took effect.
+
+        *reply* is empty if no reply was observed.
+        """
         return not reply or reply in self.table.machine.indefinite
 
     def fits(self, stage: int, reply: str) -> bool:
@@ -166,7 +168,7 @@ def states_begun_in(event: Event) -> dict[str, int]:
 
 
 def states_during_call(machine: Machine, event: Event) -> set[str]:
-    """Return the states that the entity may be in during a call of *event*, to which other events may move it."""
+    """Return the states that the entity may be in during a call of *event*, even if other events move it."""
     begun = states_begun_in(event)
     alone = _reachable_during_call(machine, event, begun, twice=False)
     # If a second call of the event can begin in one of these states, the end of that call may also move the entity.

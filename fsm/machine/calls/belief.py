@@ -1,7 +1,7 @@
-"""Beliefs about an entity: the set of its possible configurations, updated after each observation.
+"""Beliefs about an entity, that is, sets of configurations that it may be in.
 
-An observation removes the configurations that do not explain it.  Then every configuration that unobserved steps can
-reach from the others is added (:mod:`~fsm.machine.calls.unobserved`).
+An observation removes the configurations that do not explain it, and adds every configuration that unobserved steps
+can reach from the others (:mod:`~fsm.machine.calls.unobserved`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """The configurations that remain possible after an observation, and the (row, state) cells that it must have used.
+    """The configurations that remain possible after an observation.
 
-    ``unspecified`` is true if the observation is legal only because the specification is silent.  After a whole call,
-    ``passed`` is the bit set of the states that the entity may have been in during the call.
+    ``cells`` are the (row, state) cells that the observation must have used.  ``unspecified`` is true if the
+    observation is legal only because the specification is silent.  After a whole call, ``passed`` is the bit set of
+    the states that the entity may have been in during the call.
     """
 
     configurations: Configurations
@@ -47,10 +48,10 @@ class Remainder:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """Return the configurations that remain possible after *seen*.  They are closed, as *before* must be.
+        """Return the configurations that remain possible after the observation *seen*.
 
-        *since* is the bit set of states in which a call whose request was not recorded may have taken effect.  By
-        default, these are the states of *before*.
+        *before* must be closed, and so is the result.  *since* is the bit set of states in which a call whose request
+        was not recorded may have taken effect.  By default, these are the states of *before*.
         """
         row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
@@ -108,7 +109,7 @@ class Dynamics(Unobserved):
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """Return the state that a call met, or an empty string if it is :data:`ABSENT` and no state shows that."""
+        """Return the state *met* by a call, or an empty string if it is :data:`ABSENT` and no state shows this."""
         return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
@@ -136,7 +137,10 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield each explanation of the response *seen*, with the configuration after the call.  *known* is a cache."""
+        """Yield each explanation of the response *seen*, with the configuration after the call.
+
+        *known* is a cache of explanations.
+        """
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
         for call, others in each_with_rest(pending):
@@ -214,7 +218,10 @@ class Dynamics(Unobserved):
     def occurrences(
         self, here: Configuration, row: int, emits: tuple[str, ...] | None, phase: str
     ) -> Iterator[tuple[CallInstant | None, Configuration]]:
-        """Yield the instants at which an observed event, if it took effect, may have happened, and what follows."""
+        """Yield each instant at which an observed event may have happened, with the configuration that follows.
+
+        The instant is ``None`` if the event has no effect here.
+        """
         apart = self.coming is not None
         instants = self.rules.instants(here.state, row)
         if phase == "maybe":
@@ -231,7 +238,7 @@ class Dynamics(Unobserved):
                 yield instant, after if apart else after._replace(queue=here.queue)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """Return the configurations that remain possible after *seen*, or none if there are too many.
+        """Return the configurations that remain possible after the observation *seen*, or none if there are too many.
 
         If *seen* is a reply whose request was not observed, the call is assumed to have been made just before.
         """
@@ -243,9 +250,10 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield each outcome that a call may have had if it got the reply in *seen*, with the state that it met.
+        """Yield the outcomes of a call that got the reply in *seen*, each with the state that the call may have met.
 
-        The outcome is ``None`` if the reply or the specification leaves it open.
+        Only the states in *states* are considered.  The outcome is ``None`` if the reply or the specification leaves
+        it open.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:
@@ -260,10 +268,11 @@ class Dynamics(Unobserved):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """An explanation of a reply, with the cells that must have been used, and one of ``deviations`` if none is empty.
+    """An explanation of a reply.
 
-    ``unspecified`` is true if the reply is legal only because the specification is silent.  ``ways`` lists the
-    possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
+    ``cells`` are the cells that must have been used.  Unless ``deviations`` contains an empty name, one of them is
+    needed as well.  ``unspecified`` is true if the reply is legal only because the specification is silent.  ``ways``
+    lists the possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
     """
 
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -282,8 +291,8 @@ def dynamics(
 ) -> Dynamics:
     """Return the dynamics of *table* for traces in which some events are not recorded.
 
-    The traces show the signals in *shown*, or all signals if it is ``None``, and the hidden events in *shown*.  If
-    *outputs* is true, they show outputs one by one and no calls.  If *timed* is true, time limits are tracked.
+    The traces show the signals and hidden events in *shown*, or all signals if *shown* is ``None``.  If *outputs* is
+    true, they show outputs one by one and no calls.  If *timed* is true, time limits are tracked.
     """
     signals = [name for name, event in table.machine.events.items() if event.kind == "signal"]
     seen = signals if shown is None else shown
@@ -307,9 +316,10 @@ def dynamics(
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """Return the configurations that are possible after a test step and the response to it: none if it is illegal.
+    """Return the configurations that are possible after a test step and the response *seen*.
 
-    The state of the SUT is read before its outputs, so hidden events may have emitted some of them in between.
+    There are none if the response is illegal.  The state of the SUT is read before its outputs, so hidden events may
+    have emitted some of the outputs in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)

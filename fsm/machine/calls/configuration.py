@@ -1,4 +1,4 @@
-"""Configurations of one entity: its state together with the calls in progress."""
+"""Configurations, which combine the state of an entity with its calls in progress."""
 
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -8,9 +8,10 @@ from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
 
 
 class Pending(NamedTuple):
-    """A call in progress, with its stage and the bit set of the states in which it may have taken effect.
+    """A call in progress.
 
-    Until the call takes effect, ``met`` collects the states of the entity since the request.
+    ``met`` is the bit set of the states in which the call may have taken effect.  Until the call takes effect,
+    ``met`` collects the states of the entity since the request.
     """
 
     row: int
@@ -33,10 +34,11 @@ class Due(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A state of the entity and the calls in progress, which are sorted.
+    """The state of an entity and its calls in progress, in sorted order.
 
     ``queue`` contains outputs that have been emitted but not observed yet.  ``deviations`` names the deviations
-    without which the entity could not have got here.  ``due`` is the time limit on the state, if it has one.
+    without which the entity could not have reached this configuration.  ``due`` is the time limit on the state, if it
+    has one.
     """
 
     state: int
@@ -67,7 +69,7 @@ def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """Return *calls* after the entity has reached *state*, in which an asked call may also take effect."""
+    """Add *state* to the states in which the asked calls among *calls* may take effect."""
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -122,7 +124,7 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration in which a covering configuration may have more possibilities.
+    """The part of a configuration that may differ in a configuration that covers it.
 
     The bit set ``sets`` has a bit for each lost call.  For each call that awaits its reply, it has a bit for each
     state that the call has met and for each possible end.
@@ -181,7 +183,10 @@ class Covering:
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return the number of the bit for the end of *call*, or 0 if an asked call could not end so without effect."""
+        """Return the number of the bit for the end of *call*.
+
+        The result is 0 if a call that is only asked could not end like that without having an effect.
+        """
         table = self._rules.table
         ended = table.ways[call.stage]
 

@@ -1,9 +1,9 @@
-"""Effects of the calls in progress and of events that the trace does not show.
+"""Effects of calls in progress and of events that the trace does not show.
 
 Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing,
 1990).  Two optimisations reduce the number of configurations for eight threads on one entity from millions to
-hundreds: a call records the states of the entity since its request, so that only outcomes that move the entity are
-tried separately, and covered configurations are dropped.
+hundreds.  First, a call records the states that the entity has had since the request, so that only outcomes that move
+the entity are tried separately.  Second, covered configurations are dropped.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -52,11 +52,11 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 class Unobserved:
     """Computes the configurations that unobserved events and calls in progress may lead to.
 
-    Events of the rows ``unseen`` may happen at any time.  The event of the row ``assumed`` may, too, but
-    configurations that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs
-    one by one.  ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If
-    ``silence`` is false, nothing happens about which the specification is silent.  If time limits are tracked,
-    ``limits`` maps each way with one to the states from which interruptions alone lead to the target of the way.
+    Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
+    that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs one by one.
+    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
+    is false, nothing happens that the specification is silent about.  If time limits are tracked, ``limits`` maps
+    each way that sets a limit to the states from which interruptions alone lead to the target of the way.
     """
 
     rules: Rules
@@ -84,7 +84,7 @@ class Unobserved:
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """Add everything that may happen unobserved to *configurations*, and drop covered configurations."""
+        """Add the configurations that may follow without an observation, and drop covered configurations."""
         found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
         # Start with the configurations in which the fewest calls have taken effect, because many others follow from
@@ -100,7 +100,7 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return the closure of *left*, whose configurations were closed until an ended call was removed.
+        """Return the closure of *left*, which was closed before an ended call was removed from it.
 
         The effects of the other calls are already included, except that the only remaining call may now set a time
         limit, or take effect after a limit that starts now.
@@ -213,7 +213,7 @@ class Unobserved:
         return self._with_any_outputs(Configuration(by.to, passing(pending, by.to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return the configurations at the next observation, when new time limits start."""
+        """Return the configurations at the next observation, at which new time limits start."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
@@ -224,14 +224,14 @@ class Unobserved:
     def apart(self, way: Way, here: Configuration) -> bool:
         """Check whether *way* must be tried separately, because it emits outputs or sets a time limit.
 
-        To save time, limits are only tried for a call that is the only one in progress that may move the entity.
+        To save time, a limit is tried only if no other call in progress may move the entity.
         """
         if way.index in self.limits and way.to == here.state:
             return self.alone(here)
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Check whether exactly one of the calls in progress that are not lost may move the entity."""
+        """Check whether exactly one call in progress may move the entity, not counting lost calls."""
         return sum(stage > LOST and self.rules.moves(row) for row, stage, _ in here.pending) == 1
 
 

@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 
 
 _Outcome: TypeAlias = tuple[Locals, Way]
-"""An outcome of a joint event: the new states of the copies in ``JointRow.digits``, and a way without a target."""
+"""The new states of the copies in ``JointRow.digits`` after a joint event, and a way without a target."""
 
 JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
-"""An effect of a joint event: way name, replies, outputs, and (digit, new state) for each changed copy."""
+"""The way name, the replies and the outputs of a joint event, and (digit, new state) for each changed copy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A way of a joint event, with its moves inside the cone, and the reply if none of the moves fails."""
+    """A way of a joint event, with its moves inside the cone.
+
+    ``reply`` is the reply of the event if none of the moves fails.
+    """
 
     way: JointWay
     when: Test
@@ -45,7 +48,11 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, with the ``digits`` of the copies that it reads or changes, and its outcomes by their states."""
+    """A joint event in a table.
+
+    ``digits`` are the digits of the copies that the event reads or changes.  ``known`` caches its outcomes by the
+    states of these copies.
+    """
 
     joint: JointEvent
     when: Test
@@ -55,9 +62,10 @@ class JointRow:
 
 
 class SystemTable:
-    """A system as a table, only with the copies in *cone*, and the events that move them or are in *mentioned*.
+    """A system as a table, restricted to the copies in *cone* (by default, all copies).
 
-    *tables* may provide tables of the parts.  If *orbits* is given, states are replaced by their representatives.
+    The table has the events that move these copies and the events in *mentioned*.  *tables* may provide tables of the
+    parts.  If *orbits* is given, states are replaced by their representatives.
     """
 
     def __init__(
@@ -138,9 +146,9 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible if moves that the table leaves out are allowed, too, as steps to *state*.
+        """Return the ways that are possible if the moves that the table leaves out are allowed, too.
 
-        The result is empty if no call takes time.
+        *state* is the target of each way.  The result is empty if no call takes time.
         """
         before = self._locals[state]
         enabled = _enabled_paths(self.joint[row], before) if self.timed else ()
@@ -163,8 +171,9 @@ class SystemTable:
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
     def left_out(self, locals_of: Callable[[int], Collection[int]]) -> set[bool]:
-        """Return whether the steps that the table leaves out are ends of calls: none, some or all of them.
+        """Return a set that tells whether the steps that the table leaves out are ends of calls.
 
+        The set contains ``True`` if some of these steps are ends of calls, and ``False`` if some are not.
         *locals_of* returns the states of a copy in which events begin.
         """
         moves = {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values()

@@ -1,11 +1,13 @@
 """Abstraction of systems with any number of copies of a part.
 
-The abstraction is a system of fixed size.  It keeps one copy, and the other copies form a *crowd*, of which only the
-occupied states are known.  This is a counter abstraction whose counters have only the values none and some (Pnueli,
-Xu and Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some
-copy, is in a state, so they mean the same for the crowd.  When a member moves, its old state may remain occupied or
-not.  Every step of a system with two or more copies is therefore a step of the abstraction, with the same outputs and
-reply, and what is impossible in the abstraction is impossible in every such system.  The converse does not hold.
+The abstraction is a system of fixed size.  It keeps one copy.  The other copies form a *crowd*, and only the set of
+states that its members occupy is known.  This is a counter abstraction whose counters have only the values none and
+some (Pnueli, Xu and Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).
+
+Conditions only require that every copy, or some copy, is in a state, so they have the same meaning for the crowd.
+When a member moves, its old state may or may not remain occupied.  Every step of a system with two or more copies is
+therefore a step of the abstraction, with the same outputs and reply.  What is impossible in the abstraction is thus
+impossible in every such system.  The converse does not hold.
 
 The abstraction checks that all further copies behave in the same way.  The system with three copies must do the same
 as the system with two, it must treat the third copy like the second, and the order of these two must not matter.
@@ -41,7 +43,7 @@ NOBODY: Final = Clause(
 
 
 class NoCrowdError(Exception):
-    """Raised with the reason if the crowd abstraction cannot be applied."""
+    """Raised if the crowd abstraction cannot be applied.  The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,8 @@ class _Course:
     """The course that a joint event may take for one member of the crowd.
 
     The ``steps`` move the member to the state ``local`` if the conditions in ``holding`` hold at the time.  ``error``
-    is set if an error reply ended the event.  ``others`` tells whether other members are in a new state of the member.
+    is set if an error reply ended the event.  ``others`` tells whether other members are in the state that the member
+    has moved to.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -126,7 +129,7 @@ class Crowd:
                 raise NoCrowdError(f"event '{event}' does not treat every '{part.name}' like the first two copies")
 
     def _behaves_like(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* treats both members of the crowd as the row *fewer* treats the only one."""
+        """Check that *row* treats both members of the crowd like the row *fewer* treats the only member."""
         if _map_digits(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         shared = row.joint.of not in {self._one, self._other}
@@ -245,7 +248,10 @@ class Crowd:
         return replace(path.way, when=self._translate_optional(path.way.when), steps=tuple(steps))
 
     def _apply_to_all(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """Yield steps that apply *moves* to all members at once, with all new counters before the old ones change."""
+        """Yield steps that apply *moves* to all members at once.
+
+        All new counters are set before the old counters change.
+        """
         for local, here in enumerate(map(self._counter_condition, self._bits)):
             courses = list(self._courses(moves, local))
             certain = len(courses) == 1 and not courses[0].holding

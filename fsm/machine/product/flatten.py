@@ -16,8 +16,9 @@ MOST: Final = 2_000  # default maximum number of states; a larger machine could 
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
     """Return *system* as a single machine, whose states are the reachable states of the system.
 
-    Each state shows what the parts in *visible* show or, by default, the states of all parts.  If ways have the same
-    name, the steps of their parts distinguish them.  Raise :class:`InputError` if there are more than *most* states.
+    Each state shows what the parts in *visible* show or, by default, the states of all parts.  Ways with the same
+    name are distinguished by the steps of their parts.  Raise :class:`InputError` if there are more than *most*
+    states.
 
     >>> from fsm.language.library import load_system
     >>> flat = flatten(load_system("examples/models/systems/house.toml"))

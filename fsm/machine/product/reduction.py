@@ -1,13 +1,13 @@
-"""Reductions of a system: the *cone of influence* of some copies, and symmetry between copies.
+"""Reduce a system to the *cone of influence* of some copies, and exploit symmetry between copies.
 
 The cone consists of the copies that a question is about and all copies that may affect them (Clarke, Grumberg and
 Peled, *Model Checking*, 1999, section 13.1).  All other copies can be left out, because they neither enable nor
 prevent anything in the cone.
 
 An *exchange* swaps two neighbouring copies of a part, each with everything it owns.  If it maps every joint event to
-a joint event of the system, then a state and its image have the same future, except for the names of copies.  Then
-only one state of each *orbit*, its *representative*, has to be searched (Ip and Dill, *Better verification through
-symmetry*, 1996; Clarke, Grumberg and Peled, chapter 14).  Copies that a claim distinguishes are not exchanged.
+a joint event of the system, a state and its image have the same future, except for the names of copies.  It is then
+enough to search one state of each *orbit*, its *representative* (Ip and Dill, *Better verification through symmetry*,
+1996; Clarke, Grumberg and Peled, chapter 14).  Copies that a claim distinguishes are not exchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ class Influence:
         self._may_stop = cache(self._find_stops)
 
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
-        """Return the cone of influence of *digits*, of the outputs of *outputs*, and of the events in *mentioned*."""
+        """Return the cone of influence of some copies, outputs and events.
+
+        The cone contains every copy that may affect the copies in *digits*, the outputs of the copies in *outputs*,
+        or the events in *mentioned*.
+        """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
     def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
@@ -68,7 +72,7 @@ class Influence:
         return needed
 
     def _find_stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
-        """Return two flags: whether a step is disabled in some state, and whether it may get an error reply."""
+        """Return whether a step is disabled in some state, and whether it may get an error reply."""
         if not event:
             return False, False
         table, without = self.tables[part], self._system.parts[part].without
@@ -86,10 +90,10 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Yield which copies wait for which others, because no joint event, or none of *events*, can move them.
+    """Yield each copy that no joint event can move, with the other copies that it waits for.
 
-    *states* maps the names of copies to states.  The other copies are in their initial states.  Copies in an initial,
-    final or error state wait for nothing.
+    If *events* is not empty, only these joint events count.  *states* maps the names of copies to states.  The other
+    copies are in their initial states.  Copies in an initial, final or error state wait for nothing.
 
     >>> from fsm.language.library import load_system
     >>> house = load_system("examples/models/systems/house.toml")
@@ -133,14 +137,15 @@ def _moved(table: SystemTable, here: Locals, event: str, *ways: str) -> set[int]
 
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""Interchangeable members, where each member consists of the digits of a copy and everything that it owns."""
+"""Interchangeable members.  A member consists of the digits of a copy and of everything that this copy owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A swap of two neighbouring copies, as mappings of those ``digits``, joint ``events`` and ``outputs`` that change.
+    """A swap of two neighbouring copies.
 
-    The index of one copy begins with ``prefix`` and ``first``, and that of the other with ``prefix`` and ``first + 1``.
+    ``digits``, ``events`` and ``outputs`` map only what changes.  The index of one copy begins with ``prefix`` and
+    ``first``, and the index of the other copy begins with ``prefix`` and ``first + 1``.
     """
 
     root: str
@@ -186,7 +191,7 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """For each group, return which neighbouring members have equal states in the representative *state*."""
+        """Return, for each group, which neighbouring members have equal states in the representative *state*."""
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -210,7 +215,7 @@ class Symmetry:
         conditions = list(asked)
         kept = [each for each in self.exchanges if all(same(condition, condition, each) for condition in conditions)]
         groups = []
-        # The numbers of neighbours increase with their places in the list.
+        # In a chain of neighbours, the number of a copy and its place in the list increase together.
         chains = groupby(enumerate(kept), lambda each: (each[1].root, each[1].prefix, each[1].first - each[0]))
         for (root, prefix, _), chain in chains:
             firsts = [each.first for _, each in chain]
@@ -301,9 +306,10 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check that two moves move different copies which the other does not read, and that the order is not observable.
+    """Check that the order of two moves does not matter.
 
-    Neither may end the event, and at most one may emit outputs.
+    They must move different copies, and neither may read the copy that the other moves.  Neither may end the
+    event, and at most one may emit outputs.
     """
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())

@@ -1,8 +1,8 @@
 """Systems of machines that take steps together.
 
 Each part of a system is a machine, of which there may be several copies.  A joint event is one step of the whole
-system.  It happens in one of its *ways*, which are ordered lists of steps of parts.
-:mod:`fsm.language.build.systems` builds systems and checks the assumptions of the classes here.
+system.  It happens in one of its *ways*, and a way is an ordered list of steps of parts.
+:mod:`fsm.language.build.systems` builds systems and checks what the classes here take for granted.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a system: the ``copies`` of a machine, which the part ``root`` ultimately owns.
+    """A part of a system, which consists of ``copies`` of a machine.
 
-    Outcomes in ``without`` do not occur in this part, and its outputs are delivered only while ``heard`` holds.
+    The part ``root`` ultimately owns these copies.  Outcomes in ``without`` do not happen in this part, and its
+    outputs are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -65,8 +66,8 @@ class Part:
 class PartStep:
     """A step of one ``copy`` of a part: an event, the end of a call or, without ``event``, a reset.
 
-    If ``outcomes`` is not empty, only these are possible.  The step is skipped unless ``when`` holds.  An error reply
-    ends the joint event, unless ``goes_on`` is true.
+    If ``outcomes`` is not empty, the step can only have these outcomes.  The step is skipped unless ``when`` holds.
+    An error reply ends the joint event, unless ``goes_on`` is true.
     """
 
     copy: Copy
@@ -92,7 +93,8 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has its own version of the event, ``of`` is the copy, and all versions have one ``family``.
+    If each copy of a part has its own version of the event, ``of`` is this copy, and all versions have the same
+    ``family``.
     """
 
     name: str
@@ -212,15 +214,15 @@ Locals: TypeAlias = tuple[int, ...]
 
 Test: TypeAlias = Callable[[Locals], bool]
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""A result of a move: the new state, the errors that end the event, and the step with and without outputs."""
+"""The new state after a move, the errors that end the event, and the step with and without outputs."""
 
 
 class JointMove:
     """A step of a part as one move of a joint event.  In a *call*, an error reply may end the joint event.
 
-    ``when`` tells whether the step is taken, given the states before it, and ``heard`` whether its outputs are
-    delivered.  ``options`` returns the possible results in a local state, and ``blocked`` those that the table leaves
-    out.
+    ``when`` tells whether the step is taken, given the states before it, and ``heard`` tells whether its outputs are
+    delivered.  ``options`` returns the possible results in a local state, and ``blocked`` returns the results that
+    the table leaves out.
     """
 
     def __init__(
@@ -243,7 +245,7 @@ class JointMove:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Cache key of the move.  Moves of the same system table with equal keys have the same options."""
+        """A cache key for the move.  In one system table, moves with the same key have the same options."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _all_outputs(self) -> dict[tuple[str, ...], None]:

@@ -1,6 +1,6 @@
-"""Judge a recording with machines. Each observation goes to the monitor for the kind of its entity.
+"""Judge a recording with machines, passing each observation to the monitor for the kind of its entity.
 
-A history of concurrent operations is judged as a whole by :mod:`fsm.monitor.judgement.histories`.
+A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,12 +34,12 @@ from fsm.verdict import Holds, Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdicts on one recording, one for each machine, in the order of the machines.
+    """The judgements of one recording, in the order of the machines.
 
-    ``notes`` counts the lines that are foreign, damaged or not relevant. ``foreign`` holds the first foreign or
-    damaged lines; it is empty for a log, whose lines have no common form. ``version`` is the name and version of the
+    ``notes`` counts the lines that are foreign, damaged or not relevant. ``foreign`` contains the first foreign or
+    damaged lines, except for a log, whose lines have no common form. ``version`` is the name and version of the
     recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty string.
-    ``stories`` are the stories of the requested entity. ``detected`` says which profile was detected, if detection
+    ``stories`` are the stories that were requested. ``detected`` describes the result of profile detection if it
     was requested.
     """
 
@@ -57,7 +57,7 @@ class Judged:
 class Judging:
     """A recording that is being judged. Pass each of its batches to :meth:`take`, then call :meth:`judged`.
 
-    The arguments are those of :func:`judge`.
+    The arguments are the same as for :func:`judge`.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Judging:
             monitor.shed()
 
     def judged(self, *, over: bool = True) -> Judged:
-        """Return the verdicts on all batches so far. If *over* is true, the recording ends here."""
+        """Return the verdicts on the batches so far. If *over* is true, no more batches follow."""
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
@@ -317,7 +317,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 
 def _model_in_reach(name: str, recording: Recording) -> str:
-    """Return the model that a header names. A path must lead to a file in or below the folder of *recording*."""
+    """Return the model that a header names. If it is a path, the file must be in or below the recording's folder."""
     if not is_path(name):
         return name
     folder = Path(recording.name).parent
@@ -350,7 +350,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
 def _shown_events(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
     """Return the signals and hidden events that happen only if *recording* shows them.
 
-    ``None`` stands for all signals, but no hidden events.
+    ``None`` means all signals and no hidden events.
     """
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):

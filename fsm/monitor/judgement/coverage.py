@@ -10,13 +10,14 @@ from fsm.machine import Machine
 from fsm.monitor.judgement import Judged
 
 CellName: TypeAlias = tuple[str, str]
-"""An event and a state. The name of an event that ends a call starts with ``…``."""
+"""The names of an event and a state. If the event ends a call, its name starts with ``…``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """The number of recordings that exercised each cell of a machine, with the ``cells`` in model order.
+    """The coverage of a machine's cells by recordings.
 
+    ``cells`` maps each cell, in model order, to the names of the recordings that exercised it and the number of times.
     ``unseen`` contains the events that recordings of these forms never show. ``seen`` contains the signals that
     happen only if a recording shows them, or is ``None`` if this is true of all signals.
     """
@@ -40,10 +41,9 @@ class MachineCoverage:
 
 
 def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
-    """Return the coverage of *recordings* for each machine that judged one of them, in order of first appearance.
+    """Return the coverage of each machine that judged a recording, in order of first appearance.
 
-    A recording that occurs twice in *recordings* counts once. Machines with the same name but different cells are
-    listed separately.
+    Recordings with the same name count once. Machines with the same name but different cells are listed separately.
     """
     found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:

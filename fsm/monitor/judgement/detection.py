@@ -15,10 +15,10 @@ AUTO: Final = "auto"
 
 
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
-    """Read the start of *recording* until it shows a version, and return the recording including that part.
+    """Read *recording* until it shows a version, and return a recording that still yields all batches.
 
     Reading stops at a limit. If *followed* is true, the recording may still grow, so reading also stops at its
-    present end.
+    current end.
     """
     held: list[Batch] = []
     observations, lines, quiet = 0, -1, 0

@@ -1,7 +1,7 @@
-"""Judge whether the history of each entity is linearizable, and if not, find the clause that is broken.
+"""Judge whether the history of each entity is linearizable, and find the broken clause if it is not.
 
-Events, replies and shown states are translated to the names of the machine, as ``docs/how-to/linearizability.md``
-describes.
+The events, replies and shown states are translated to the machine's names as described in
+``docs/how-to/linearizability.md``.
 """
 
 from collections import Counter, defaultdict
@@ -35,8 +35,8 @@ def judge_history(
 ) -> tuple[findings.Judgement, ...]:
     """Judge *history*, which was read from *file*, with each machine.
 
-    Each machine that has the profile *profile* is used under it. *hidden* names the signals that happen without
-    appearing in the history. Raise :class:`InputError` for events and shown states that no machine has.
+    *profile* applies to each machine that has such a profile. *hidden* names the signals that the history does not
+    show. Raise :class:`InputError` for events and shown states that no machine has.
     """
     judges = [_HistoryJudge(machine, history, file, profile, hidden) for machine in machines]
     problems: dict[str, Problem] = {}
@@ -105,7 +105,7 @@ class _HistoryJudge:
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[Observation]]:
-        """Return the operations on each entity, each with the line on which it returned."""
+        """Map each entity to its operations. The line of an operation is the line on which it returned."""
         found = defaultdict[str, list[Observation]](list)
         for each in self._history.operations:
             if self.concerns(each.seen) and self.has(each.seen) and (seen := self.to_machine_names(each.seen)):

@@ -1,8 +1,8 @@
 """Check a recording of nested entities against the conditions of a system.
 
-When a signal is recorded, the condition of its joint event must be possible. The monitors tell which states the
-entities may be in. The states of each entity are considered separately, and the recording may not show all inner
-entities. Every finding is therefore certain, but some violations are missed.
+Whenever a signal is recorded, the condition of its joint event must be possible in the states that the monitors
+consider possible. The states of each entity are considered separately, and the recording may not show all inner
+entities. Therefore, every finding is certain, but some violations are missed.
 """
 
 from collections import OrderedDict
@@ -27,17 +27,17 @@ class _Those(NamedTuple):
 
 
 class JudgeOfForm(Protocol):
-    """A class that checks the rules of a form of recording that belong to no machine.
+    """Checks rules of a form of recording that belong to no machine.
 
-    It is created from the monitors and the name of the recording.
+    The constructor takes the monitors and the name of the recording.
     """
 
     def pieces(self, batch: Batch) -> Iterable[Batch]:
-        """Yield *batch* in pieces. Each finding is added to a monitor between two pieces."""
+        """Yield *batch* in pieces, and add findings to the monitors between the pieces."""
 
 
 def nested(system: System) -> tuple[str, str] | None:
-    """Return the kinds of inner and outer entities in *system*, or ``None`` unless there is exactly one such pair."""
+    """Return the kinds of inner and outer entities if *system* has exactly one such pair, and ``None`` otherwise."""
     parts = (each for each in system.parts.values() if each.root != each.name)
     pairs = {(each.machine.entity, system.parts[each.root].machine.entity) for each in parts}
     return pairs.pop() if len(pairs) == 1 else None
@@ -46,9 +46,8 @@ def nested(system: System) -> tuple[str, str] | None:
 class JointWatch:
     """Checks each recorded signal against the states in which the parts of *system* may be.
 
-    The *monitors* tell these states. Each monitor judges a different kind of entity. *recording* maps each inner
-    entity to its outer entity. *kinds* contains the kinds of inner and outer entities, as :func:`nested` returns
-    them.
+    The *monitors*, one for each kind of entity, know these states. *recording* maps each inner entity to its outer
+    entity. *kinds* are the kinds of inner and outer entities, as returned by :func:`nested`.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class JointWatch:
             outer = seen.entity if seen.of == self._outer else self._outer_of.get(seen.entity, "")
             if seen.of == self._inner and outer:
                 self._within.setdefault(outer, {})[seen.entity] = None
-                if len(self._within) > REMEMBERED:  # Inner entities of a forgotten entity are treated as unknown.
+                if len(self._within) > REMEMBERED:  # The inner entities of a forgotten entity become unknown.
                     self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not outer:
@@ -138,7 +137,7 @@ class JointWatch:
                 )
 
     def _may(self, condition: Condition | None, of: _Those, *, hold: bool) -> bool:
-        """Check whether *condition* may hold or, if *hold* is false, whether it may fail."""
+        """Check whether *condition* can be true or, if *hold* is false, whether it can be false."""
         match condition:
             case Not(of=inner):
                 return self._may(inner, of, hold=not hold)

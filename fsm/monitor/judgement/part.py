@@ -1,8 +1,8 @@
 """Select the part of a recording to judge, and collect the stories of entities.
 
-The part is a period or one entity. The recording is still read from its beginning, so that the states at the start of
-the period are known, but only observations in the part can be violations or tolerated deviations. A report shows the
-stories with violations first, or the stories up to a line.
+The part is a period, an entity, or both. The recording is still read from its beginning, so that the states at the
+start of the period are known, but violations and tolerated deviations outside the part are ignored. A report shows
+either the stories with violations first, or the stories up to a line.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _LISTED: Final = 4
 class Step(NamedTuple):
     """An observation of an entity, with the states that are possible ``before`` and ``after`` it.
 
-    ``tolerated`` names the deviations without which the observation would be illegal. ``followed`` contains the steps
-    of the monitor. Steps for assumed events come first.
+    ``tolerated`` names the deviations without which the observation would be illegal. ``followed`` contains the
+    monitor's steps, starting with the steps for assumed events.
     """
 
     seen: Observation
@@ -76,8 +76,7 @@ class Step(NamedTuple):
 class Story:
     """All observations of one entity in order, as ``machine`` explains them.
 
-    ``names`` are the entity's readable names. If the report explains beliefs up to the line ``until``, the
-    observations end at that line.
+    ``names`` are the entity's readable names. If ``until`` is a line, the story was cut off after that line.
     """
 
     machine: Machine
@@ -89,10 +88,10 @@ class Story:
 
 @dataclass(slots=True, kw_only=True)
 class Chosen:
-    """Selects the observations of ``part``, and counts the other observations in ``notes``.
+    """Selects the observations in ``part``, and counts observations outside its period in ``notes``.
 
     ``names`` maps each entity to its names. If ``telling`` is set, ``telling(entity)`` returns whether to tell the
-    story of this entity. All entities are judged.
+    story of the entity. All entities are judged in any case.
     """
 
     part: Part
@@ -103,7 +102,7 @@ class Chosen:
     ids: dict[str, None] = field(default_factory=dict)
     first: float = inf
     last: float = -inf
-    """Times of the first and last observations of the whole recording, if it has any and a period was requested."""
+    """The first and last times in the whole recording, which are known only if a period was requested."""
 
     def read(self, whole: Batch) -> Batch:
         if not self.part.timed:
@@ -133,7 +132,10 @@ class Chosen:
         return (not self.part.entity or self.fits(seen.entity)) and not self._is_early(seen)
 
     def _is_early(self, seen: Observation) -> bool:
-        """Check whether *seen* is before the period. Lines show times in microseconds, so the start is rounded down."""
+        """Check whether *seen* is before the period.
+
+        The start of the period is rounded down to microseconds, because that is the precision of times on lines.
+        """
         since = self.part.since
         return since is not None and (at := seen_at(seen)) is not None and at < since // 1_000 * 1_000
 
@@ -228,8 +230,8 @@ Telling = Callable[[str], bool]
 def with_stories(judged: Judged, again: Callable[[Telling], Judged]) -> Judged:
     """Add the stories of at most :data:`TOLD` entities to *judged*, preferring entities with violations.
 
-    To collect the stories, ``again(telling)`` judges the recording again. ``telling(entity)`` returns whether to
-    collect the story of an entity.
+    ``again(telling)`` judges the recording again and collects the story of each entity for which ``telling(entity)``
+    is true.
     """
     if judged.stories or judged.form is HISTORY or not judged.form.name:
         return judged
@@ -249,10 +251,10 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged]) -> Judged:
 
 
 def shorten_to(found: Sequence[Judged], place: Line) -> list[Judged]:
-    """Return *found* with only the stories that have an observation at *place*. Each story ends there.
+    """Return *found* with only the stories that have an observation at *place*, each cut off after it.
 
-    If *place* has no file, its line may be in any file. Raise :class:`InputError` unless exactly one file has such a
-    line.
+    If *place* has no file, its line may be in any file. If there are stories, raise :class:`InputError` unless exactly
+    one file has such a line.
     """
     cut = [replace(each, stories=tuple(_shorten_stories(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)

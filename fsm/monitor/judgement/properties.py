@@ -1,4 +1,4 @@
-"""Check whether a recording violates the properties of a machine. Whether the machine has them is not checked here."""
+"""Check whether a recording violates the properties of a machine. The machine itself is not checked here."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
-"""Maximum number of observations per entity to keep for replay before a line that no run explains."""
+"""Maximum number of observations per entity to keep for replay when no run explains a line."""
 TOO_MANY: Final = "too many calls overlap to follow all of them"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
@@ -35,9 +35,10 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties with which to judge *file*, for each of *machines*. If *only* is given, it names them.
+    """Return the properties of each machine to judge *file* with.
 
-    Raise :class:`InputError` if no machine has a property named in *only*, or if a machine has no properties.
+    If *only* is not empty, it names the properties. Raise :class:`InputError` if no machine has a property named in
+    *only*, or if a machine has no properties.
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
@@ -53,9 +54,9 @@ def stated(
 class _Window:
     """The latest observations of an entity, without calls that changed nothing.
 
-    ``begins`` is true if the window starts with the entity's first observation. ``open`` is false while a call is in
-    progress whose request is not in the window. ``late`` is true if the window has calls that may act at any later
-    time. ``advanced`` contains the claims that later observations may test.
+    ``begins`` is true if the window starts with the entity's first observation. ``open`` is false while a call whose
+    request is not in the window is in progress. ``late`` is true if the window contains calls that may act at any
+    later time. ``advanced`` contains the claims that later observations may test.
     """
 
     begins: bool
@@ -95,9 +96,8 @@ class _Window:
 class PropertyWatch:
     """Watches *properties* of a machine's entities under *profile*. *dynamics* determines how beliefs change.
 
-    If *fresh* is true, every entity is in the initial state when it is first seen. If no run of the machine breaks a
-    claim, the claim is checked only on lines that no run explains. These are the lines for which :meth:`violated` was
-    called.
+    If *fresh* is true, every entity is in the initial state when it is first seen. A claim that no run of the machine
+    breaks is checked only on lines that no run explains, that is, lines for which :meth:`violated` was called.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics
@@ -149,7 +149,7 @@ class PropertyWatch:
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
             self._fields.notice(seen)
-            if (seen.entity, line) not in self._violated:  # After a violation, the fields belong to an unknown state.
+            if (seen.entity, line) not in self._violated:  # After a violation, the state is unknown.
                 self._fields.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
@@ -164,7 +164,7 @@ class PropertyWatch:
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:
-        """Record that no run explains the observation of *entity* on *line*. Call this before the line is fed."""
+        """Record that no run explains the observation of *entity* on *line*. Call this before feeding the line."""
         self._violated.add((entity, line))
 
     def _take(self, seen: Observation, line: Line) -> None:

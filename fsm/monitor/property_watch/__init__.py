@@ -1,13 +1,13 @@
 """Watch a property on the steps of an implementation.
 
-Several runs of the machine may explain the same observations. A property is *violated* only if none of these runs has
-it, so an implementation that conforms to the machine never violates a property that the checker has proved. An
-implementation that does not conform may take a step that no run of the machine explains. It may then be in any state
-that shows the value that the test has read.
+Several runs of the machine may explain the same observations. A property is *violated* only if all of these runs break
+it. An implementation that conforms to the machine therefore never violates a property that the checker has proved. If
+an implementation takes a step that no run of the machine explains, it may be in any state that shows the value that the
+test has read.
 
-No test sees an infinite run. To test what must happen eventually, a test triggers only the fair steps, in turn
-(:meth:`Watch.due`). The target must then come while a fair step is still possible, and within the number of steps
-that a machine with the property may need.
+No test sees an infinite run. To test that a target is reached eventually, a test takes only fair steps, in turn
+(:meth:`Watch.due`). The target must be reached while a fair step is still possible, and within the number of steps that
+a machine with the property may need.
 """
 
 import itertools
@@ -41,9 +41,9 @@ AIMS: Final = 20_000
 class Violated:
     """A violation of a property by an implementation.
 
-    ``steps`` are the numbers, starting at 1, of the test steps that matter, and ``text`` describes the sequence of
-    these steps. ``stopped`` is true if a target is due but does not come. ``left`` is true if no run of the machine
-    explains the observations.
+    ``steps`` are the numbers of the test steps that matter, starting at 1, and ``text`` describes their sequence.
+    ``stopped`` is true if the target was due but not reached. ``left`` is true if no run of the machine explains the
+    observations.
     """
 
     of: Property
@@ -78,10 +78,10 @@ _PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
 
 
 class _AimPlace(NamedTuple):
-    """A node of the search for runs that test the property.
+    """A node in the search for runs that test the property.
 
-    ``number`` is the number of a place in the product. ``by`` is the index of the last way that changed the progress
-    of the property, or -1.
+    ``number`` is the number of a place in the product. ``by`` is the index of the last way that changed the
+    property's progress, or -1.
     """
 
     number: int
@@ -97,7 +97,7 @@ class _Next(NamedTuple):
     """The configurations ``after`` a step, and the effect of the step on the property.
 
     ``moves`` is the dynamics that explains the step, or ``None`` if nothing explains it. ``asked`` is true if the
-    step tested the property. ``fair`` holds the indices of the fair steps taken.
+    step tested the property. ``fair`` contains the indices of the fair steps that may have been taken.
     """
 
     after: Configurations
@@ -109,9 +109,8 @@ class _Next(NamedTuple):
 class Watch:
     """Watches whether a tested implementation has the property *stated* of *machine* under *profile*.
 
-    If nothing else explains an observation, events in *unseen* may have happened between the steps of a test. By
-    default, these are the machine's hidden events. Raise :class:`ValueError` for a property that is
-    :func:`untestable`.
+    If nothing else explains an observation, the events in *unseen* may have happened between the steps of a test. By
+    default, these are the machine's hidden events. Raise :class:`ValueError` if the property is :func:`untestable`.
 
     >>> from fsm.language.library import specification
     >>> from fsm.sut import Response
@@ -148,7 +147,7 @@ class Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Start a new test, but keep the results of earlier ones (``tried`` and ``unmet``)."""
+        """Start a new test, but keep the results of earlier tests (``tried`` and ``unmet``)."""
         self._belief = frozenset([Configuration(0)])
         self._violated: Violated | None = None
         self._test: list[tuple[Stimulus, Response, _Next]] = []
@@ -184,7 +183,7 @@ class Watch:
         return self._violated
 
     def finish(self) -> Violated | None:
-        """End the test. Return a violation if a due target does not come or if the initial state is wrong."""
+        """End the test. Return a violation if a due target was not reached or if the initial state is wrong."""
         if self._violated is None:
             broken, waited = self._is_broken(), self.due() is None or self._waited >= self.patience
             if broken or (self._is_target_due() and waited):
@@ -264,7 +263,7 @@ class Watch:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """The sequences of a reachable claim that no test has certainly gone through. Other claims have none."""
+        """The sequences of a reachable claim that no test has certainly completed. Other claims have no sequences."""
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
@@ -318,9 +317,9 @@ class Watch:
         return Violated(of=self.of, steps=steps, text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
-        """Return runs of the machine whose last steps test the property. Shorter runs come first.
+        """Return runs of the machine whose last steps test the property, with shorter runs first.
 
-        No two runs have the same last step after the same history of the property. Each stage of a call that takes
+        No two runs take the same last step after the same progress of the property. Each stage of a call that takes
         time counts as a step.
         """
         found: dict[Run, None] = {}

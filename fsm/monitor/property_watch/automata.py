@@ -1,7 +1,7 @@
-"""Automata that follow how far a run has progressed towards breaking a property.
+"""Automata that track how close a run is to breaking a property.
 
-Each kind of property has its own automaton. The progress of a run is a tuple of numbers, or :class:`Broken` once the
-property is broken.
+There is an automaton for each kind of property. The progress of a run is a tuple of numbers or, once the run has broken
+the property, :class:`Broken`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""The progress of a run towards breaking a property. Only the automaton of the property interprets the numbers."""
+"""The progress of a run towards breaking a property. Only the property's automaton knows what the numbers mean."""
 
 GIVEN_UP: Progress = (-2,)
 """The progress of a run from which nothing more can be concluded."""
@@ -27,7 +27,7 @@ GIVEN_UP: Progress = (-2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The progress of a run that broke the property. The run went through the sequence with the index ``which``."""
+    """The progress of a run that broke the property by completing the sequence with the index ``which``."""
 
     which: int = 0
 
@@ -45,7 +45,7 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """Counts how many conditions of each sequence have held in order. A reachable claim is never broken."""
+    """Counts how many conditions of each sequence have held so far, in order. A reachable claim is never broken."""
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
         sequences, until = sequences_of(claim)
@@ -97,13 +97,13 @@ _UNKNOWN: Final = -1
 """The number of calls in progress if earlier calls are unknown."""
 
 _TOO_MANY: Final = -2
-"""The number of calls in progress if there were too many to count. An interruption resets it."""
+"""The number of calls in progress after there were too many to track. An interruption resets it."""
 
 MOST_CALLS: Final = 4
 
 
 class Repeating:
-    """Follows the calls in progress, if they are known, and the calls that the next step may repeat."""
+    """Tracks the calls in progress, if they are known, and the calls that the next step may repeat."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
@@ -149,7 +149,7 @@ class Repeating:
 
 
 class Owing:
-    """Follows whether the target is due. The property is never broken, because nobody observes an infinite run."""
+    """Tracks whether the target is due. The property is never broken, because no infinite run is observed."""
 
     restarted: Progress = (0,)
 
@@ -191,7 +191,7 @@ class Following:
 
 
 class Resembling:
-    """Follows the calls in progress and the belief about a machine that must allow all observations."""
+    """Tracks the calls in progress and a belief about the other machine, which must allow all observations."""
 
     restarted = GIVEN_UP
 
@@ -241,9 +241,9 @@ PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
 """The automaton of a property.
 
 ``texts`` are the sequences that ``Broken.which`` refers to. ``start`` is the progress after the first instant.
-``restarted`` is the progress to use when the past is unknown. A run that breaks the property from there would break
-it after any past. ``after`` returns the progress after one more step. ``asks`` checks whether a step tests the
-property.
+``restarted`` is the progress to use when the past is unknown. A run that breaks the property from this progress on
+would break it after any past. ``after`` returns the progress after another step. ``asks`` checks whether a step tests
+the property.
 """
 
 

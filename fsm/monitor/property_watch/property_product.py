@@ -1,8 +1,8 @@
 """The product of a machine and the automaton of a property, as a single table.
 
 A *place* is a state of the machine together with the progress of the property. A belief about the product
-(:mod:`fsm.machine.calls.belief`) is therefore a belief about both. This is enough to follow a recording or a test in
-which calls overlap, replies are lost, and events happen unobserved.
+(:mod:`fsm.machine.calls.belief`) therefore covers both. Such beliefs can follow recordings and tests in which calls
+overlap, replies are lost, and events happen unobserved.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fsm.machine.traversal import Numbering
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
-"""Maximum number of places of a product. A larger product is not built."""
+"""Maximum number of places in a product. Larger products are not built."""
 
 
 class RunPlace(NamedTuple):
-    """A state and the progress of a run. The progress is ``None`` if the state is unreachable."""
+    """The state and the progress of a run. In an unreachable state, the progress is ``None``."""
 
     state: int
     progress: Progress | Broken | None
@@ -40,10 +40,10 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* and the automaton of *claim*, both under *profile*.
 
-    Places and ways are numbered in the order in which they are reached, and keep their numbers. ``asking``,
-    ``asking_later`` and ``advancing`` hold pairs of an event and its reply, or of an empty event and an output. After
-    :meth:`explore`, ``asking`` contains the pairs that may test the claim from the start. ``asking_later`` contains
-    the pairs that may test the claim after a pair in ``advancing``.
+    Places and ways are numbered in the order in which they are reached, and keep their numbers. :meth:`explore` fills
+    ``asking``, ``asking_later`` and ``advancing`` with pairs of an event and its reply, or of an empty event and an
+    output. A pair in ``asking`` may test the claim from the start. A pair in ``asking_later`` may test it after a
+    pair in ``advancing``.
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
@@ -161,7 +161,7 @@ class _ProductTable(Table):
 
 
 class _ProductRules(Rules):
-    """The rules of calls on a product. The progress of the property is unknown after an unspecified step."""
+    """The rules of calls for a product. After an unspecified step, the progress of the property is unknown."""
 
     def __init__(self, product: PropertyProduct) -> None:
         super().__init__(product.table)

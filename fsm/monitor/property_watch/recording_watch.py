@@ -1,13 +1,13 @@
 """Watch a property on a recording with many entities, overlapping calls, and unseen events.
 
 Several runs may explain the observations of an entity. A belief about the product of machine and property follows all
-of them, and the property is violated once every such run has broken it. A property that the checker has proved is
-therefore violated only on a line that no run explains. Such a line is taken literally: the event happened once, with
-the recorded reply, and may have led to any reachable state. No unseen event is assumed right before the line, because
-unseen events would not explain the line.
+of these runs, and the property is violated once all of them have broken it. Therefore, a property that the checker has
+proved can be violated only on a line that no run explains. Such a line is taken literally. The event happened once,
+with the recorded reply, and may have led to any reachable state. No unseen event is assumed right before the line,
+because unseen events would not explain it.
 
-The entity may be in any state after a gap, after a violation, and after a call that may have acted at any earlier
-time. The property then restarts.
+After a gap, a violation, or a call that may have acted at any earlier time, the entity may be in any state, and the
+property restarts.
 """
 
 from collections import OrderedDict, deque
@@ -30,13 +30,13 @@ from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
-"""Maximum number of entities to remember. An older entity is treated as unknown."""
+"""Maximum number of entities to remember. Older entities are treated as unknown."""
 KEPT: Final = 1_500
 """Maximum number of steps to cache."""
 LIMIT: Final = 400
-"""Maximum number of configurations per entity, not counting its places. A larger belief is forgotten."""
+"""Maximum number of configurations per entity, not counting its places. Larger beliefs are forgotten."""
 WINDOW: Final = 24
-"""Number of recent observations of an entity among which to look for the instant of an unexplained call."""
+"""Number of recent observations of an entity to search for the instant at which an unexplained call acted."""
 MATTERING: Final = 6
 
 
@@ -56,9 +56,9 @@ def unwatchable(stated: Property) -> str:
 class _Step(NamedTuple):
     """The effect of an observation on a belief and on the claim.
 
-    ``broken`` is true if all runs have broken the claim, ``begins`` if no run has made progress towards that, and
-    ``changes`` if the progress has changed. ``whole`` is false for an incomplete observation, such as a reply without
-    its request.
+    ``broken`` is true if all runs have broken the claim. ``begins`` is true if no run has made progress towards
+    breaking it. ``changes`` is true if the progress has changed. ``whole`` is false if the observation is incomplete,
+    such as a reply without its request.
     """
 
     to: Configurations
@@ -76,7 +76,7 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product*, which states *clause*, on entities. ``violations`` holds what breaks it.
+    """Watches whether entities break the claim of *product*, and collects the ``violations`` of *clause*.
 
     If *fresh* is true, entities are in the initial state when they are first seen.
     """

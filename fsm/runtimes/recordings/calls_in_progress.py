@@ -1,8 +1,8 @@
 """Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-If a caller gives up a call, the call may still relay each of its events once. A call relays only events about the
-entity that it names. The entity of a creation is unknown if its id never reached the caller. At the end of the
-recording, each such creation is therefore matched with an entity.
+A call relays only events about the entity that it names. A call that its caller gave up may still relay each of its
+events once. If the id of a created entity never reached the caller, the entity is unknown, so such creations are
+matched with entities at the end of the recording.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ _CAUSES: Final = {
 }
 """Maps each event to the calls that may relay it.
 
-If a creation or start fails, it may also relay a stop and a removal.
+A creation or start that fails may also relay a stop and a removal.
 """
 
 
@@ -43,7 +43,8 @@ class Asked(NamedTuple):
     """The request of a call.
 
     ``order`` is the position of the request in the recording. ``connection`` is the number of the plugin's connection
-    at that time, or 0 if there was none. A creation that returned no id relays no events after the time ``until``.
+    at that time, or 0 if the plugin was not connected. A creation that returned no id relays no events after the time
+    ``until``.
     """
 
     at: int
@@ -64,14 +65,14 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Keeps track of the calls in progress and of the calls that were given up.
+    """Tracks the calls in progress and the calls that were given up.
 
     ``failed`` maps each event to the positions in the recording at which relaying it failed.
     """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Maps the name and entity of a call that is over to the events that it may still relay.
+    """Maps the name and entity of calls that are over to the events that they may still relay.
 
     Each item is the position at which the call began and the name of the event, or "" for any event.
     """
@@ -93,7 +94,7 @@ class CallsInProgress:
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
         """Record that *seen* ends a call on *entity*, and return the request of the call if it was recorded.
 
-        If several requests match, the request on *line* is preferred, and otherwise the oldest.
+        If several requests match, prefer the request on *line*, or else the oldest request.
         """
         which = (seen.event, entity)
         asked = self._asked.get(which)
@@ -107,7 +108,7 @@ class CallsInProgress:
         elif lost:
             self.over[which].append((first.order if first else 0, ""))
         if not asked or first is None:
-            # Because the request was not recorded, this call may have caused earlier events.
+            # The request was not recorded, so this call may have caused earlier events.
             self._alone = [
                 it for it in self._alone if not (entity in it.among and seen.event in _CAUSES[it.seen.output])
             ]
@@ -122,7 +123,7 @@ class CallsInProgress:
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress, after a restart or where lines are missing (*gap*)."""
+        """Forget the calls in progress after a restart or, if *gap* is true, where lines are missing."""
         for which, creations in self._vain.items():
             self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
@@ -135,10 +136,10 @@ class CallsInProgress:
         self._gap = self._gap or gap
 
     def is_excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
-        """Tell whether a call may have succeeded without relaying *output*.
+        """Check whether a call may have succeeded without relaying *output*.
 
-        This is possible if a relay failed while the call was in progress, which can excuse only one call. It is also
-        possible if a call that was given up has already stopped or removed the entity.
+        This can happen if a relay failed while the call was in progress. A failed relay excuses only one call. It can
+        also happen if a call that was given up has already stopped or removed the entity.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -155,8 +156,8 @@ class CallsInProgress:
     ) -> list[tuple[int, tuple[str, ...]]]:
         """Return the calls that are over but may still relay *output*.
 
-        Each is returned as the position at which it began and the key to add to ``_spent`` once it has relayed the
-        output.
+        The result contains the position at which each call began, and the key to add to ``_spent`` when the call has
+        relayed the output.
         """
         late = [
             (began, (*which, str(number), what, entity, output))
@@ -167,9 +168,9 @@ class CallsInProgress:
         return [each for each in late if each[1] not in self._spent]
 
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
-        """Tell whether a call in progress may have caused *event*, and where the earliest possible cause began.
+        """Return whether a call in progress may have caused *event*, and where the earliest possible cause began.
 
-        If *judged* is true, :meth:`alone` will report an event that no call can have caused. *returned* is true if a
+        If *judged* is true and no call can have caused *event*, :meth:`alone` will report it. *returned* is true if a
         caller received the id of the entity.
         """
         seen = event.seen
@@ -190,9 +191,9 @@ class CallsInProgress:
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """Yield the events that no recorded call can have caused.
 
-        *late* means that calls are recorded only when they end. If calls also overlap, the causes of events near the
-        *end* of the recording may be missing. Events closer to *end* than twice the duration of the longest call that
-        may have caused them are then skipped. There are no events if the recording has a gap.
+        If *late* is true, calls are recorded only when they end. If calls also overlap, the causes of events near the
+        *end* of the recording may be missing. Events are then skipped if they are closer to *end* than twice the
+        duration of the longest call that may have caused them. If the recording has a gap, there are no events.
         """
         unended = late and self._overlap
         made, relayed = self._match_creations(), set[tuple[str, str]]()
@@ -207,7 +208,7 @@ class CallsInProgress:
     def _match_creations(self) -> dict[tuple[str, str], Asked]:
         """Match each entity whose id no caller received with a creation that was in progress at its first event.
 
-        If there are several such creations, the one that ended first is chosen.
+        If there are several such creations, choose the creation that ended first.
         """
         left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
         found: dict[tuple[str, str], Asked] = {}
@@ -220,7 +221,7 @@ class CallsInProgress:
         return found
 
 
-APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between the two recordings of one run
+APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between two recordings of the same run
 _SHORTEST: Final = 8  # minimum length of an abbreviated id that is assumed not to match a different id by chance
 
 _HINT: Final = "give the events and the calls of the same run"

@@ -1,21 +1,22 @@
-"""Combine the events that a plugin received and the calls of the same run into one recording.
+"""Combine the events that a plugin received with the calls of the same run.
 
-Before a call succeeds, a connected plugin receives all events that the call must relay. The success is therefore an
-observation too: one of the signals in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the
+Before a call succeeds, a connected plugin receives all events that the call must relay. The success of the call is
+therefore an observation, namely a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the
 plugin was connected during the whole call. Recordings do not show this directly, because disconnections are not
-recorded and events may arrive late. Therefore a success is kept until one of the following happens:
+recorded and events may arrive late. A success is therefore kept until one of the following happens:
 
-- The plugin receives, on the same connection, an event of a call that began after the success. Then the plugin was
-  connected, and the success counts. If no call was given up recently, an event of any call in progress is sufficient.
-- The plugin connects again. Then the success does not count.
-- The recording ends. Then the plugin is assumed to have been connected, unless it missed an event after its last one.
+- The plugin receives, on the same connection, an event of a call that began after the success. The plugin was
+  therefore connected, and the success counts. If no call was given up recently, an event of any call in progress is
+  sufficient.
+- The plugin connects again, so the success does not count.
+- The recording ends. The success counts, unless the plugin has missed an event after the last event that it received.
 
-If a caller gives up a call, the relay of its events may fail. containerd logs this, and each such line explains one
-missing event of one call in progress.
+After a caller has given up a call, the relay of its events may fail. containerd logs this, and each such line explains
+a missing event of a call in progress.
 
 Except for the exits of containers, only calls relay events. An event without a suitable call is reported at the end
-as :data:`fsm.runtimes.recordings.nri_events.UNASKED`. This requires that a recorded call names the entity or its pod,
-and that no call outside the recording can have caused the event.
+as :data:`fsm.runtimes.recordings.nri_events.UNASKED`, but only if a recorded call names the entity or its pod and no
+call outside the recording can have caused the event.
 
 Files from different runs are rejected (see :mod:`fsm.runtimes.recordings.calls_in_progress`).
 """
@@ -59,7 +60,10 @@ class _Point(NamedTuple):
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""A line, its observation, and the position at which the plugin must have been connected (0 if it need not be)."""
+"""A line, its observation, and the position at which the plugin must have been connected.
+
+The position is 0 if the plugin does not have to be connected.
+"""
 
 
 class _Known(NamedTuple):
@@ -95,7 +99,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def as_recorded(name: str, calls: str) -> AsRecorded:
-    """Open the NRI events in *name*, together with *calls* if given, without drawing conclusions from them."""
+    """Open the NRI events in *name*, together with *calls* if given, and infer nothing from them."""
     recorded, events = _open_calls(calls) if calls else None, NriEventReader()
     return AsRecorded(
         files=(name, calls) if calls else (name,),
@@ -170,7 +174,7 @@ def _batches(name: str, reader: CombinedReader, points: Iterable[_Point], record
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Converts points, sorted by time, to observations. ``late`` means that calls are recorded only when they end."""
+    """Converts points in order of time to observations. If ``late`` is true, calls are recorded only when they end."""
 
     events: NriEventReader
     late: bool
@@ -180,7 +184,7 @@ class CombinedReader:
     _there: bool = False
     _connected: int = 0  # position of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
-    """The last time at which a caller gave up a call. The runtime may close the plugin afterwards."""
+    """The last time at which a caller gave up a call, after which the runtime may close the plugin."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -232,7 +236,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._known_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # In this recording, an output of the runtime is an event. Its time is when the plugin received it.
+            # In this recording, an output of the runtime is an event at the time when the plugin received it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
@@ -340,9 +344,9 @@ class CombinedReader:
                 yield from _maybe_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the remaining successes, and then the events that no call has caused.
+        """Yield the remaining successes, followed by the events that no call has caused.
 
-        The successes are dropped if the plugin may have been disconnected.
+        If the plugin may have been disconnected, the successes are dropped.
         """
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._has_missed_event, held)):
@@ -358,7 +362,7 @@ class CombinedReader:
     def _begin_connection(self, point: _Point) -> Iterator[_Waiting]:
         self._drop_unproved()
         if self._connection:
-            # While the plugin was not connected, any event may have occurred without being recorded.
+            # While the plugin was not connected, any event may have happened unrecorded.
             covered = self._covered and self._calls
             yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap"), 0
         self._connection += 1

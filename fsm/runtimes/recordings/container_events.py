@@ -2,16 +2,16 @@
 
 The rules are:
 
-- The runtime's timestamp of an event lies within the call that sends the event.
-- Each successful call sends one event, and a failed call sends none.
-- Events that were sent before a call began arrive before the events of that call.
-- The exit event of a container is not sent by a call. It is sent at some time after the start of the container and
-  before the end of its removal.
+- The timestamp of an event is within the call that sends the event.
+- Each successful call sends one event, and a failed call sends no event.
+- Events that were sent before a call began arrive before the events of the call.
+- No call sends the exit event of a container. It is sent between the start of the container and the end of its
+  removal.
 
 The rules do not apply to an entity whose creation is not recorded, whose id is ambiguous, or on which a call was
-given up. Missing events are not reported while more than one stream is open, or shortly afterwards, because
-containerd 1.7 sends each event to only one stream. No event counts as missing after the last event of a stream. Near
-the end of the recording, an event without a call is not reported, because its call may still be in progress.
+given up. Because containerd 1.7 sends each event to only one stream, missing events are not reported while several
+streams are open or shortly afterwards. No event is missing after the last event of a stream. Near the end of the
+recording, an event without a call is not reported, because its call may still be in progress.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MISSING: Final = "event-is-missing"
 DISORDERED: Final = "event-out-of-order"
 
 KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
-"""Maps the kinds in findings about events to the kinds of entity. No machine has these kinds."""
+"""Maps the kinds in findings about events, which no machine has, to kinds of entities."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
 SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # calls that send events
@@ -44,16 +44,16 @@ SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # cal
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 
 _SURE: Final = 2
-"""Number of consecutive events on one stream that prove that no other stream is open.
+"""Number of consecutive events on a stream that prove that no other stream is open.
 
-Another stream would have received one of them.
+Any other stream would have received one of these events.
 """
 
 _EARLY: Final = 16  # maximum number of events to keep for an entity whose creation has not ended
 _EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds for handling an exit
 
 _MOST: Final = 8_192
-"""Maximum number of pods and containers to keep. At most one eighth of them are removed ones."""
+"""Maximum number of pods and containers to keep. At most one eighth of them have been removed."""
 
 _LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, if all recorded calls are shorter
 
@@ -71,7 +71,7 @@ class ToldEvent(NamedTuple):
 class EventCall(NamedTuple):
     """The beginning or end of a call.
 
-    ``answer`` tells whether the call succeeds. It is ``None`` if that is unknown.
+    ``answer`` is true if the call succeeds, false if it fails, and ``None`` if this is unknown.
     """
 
     op: str
@@ -111,10 +111,10 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Checks events against calls. Both must be passed to it in order of time.
+    """Checks events against calls, which must be passed to it in order of time.
 
-    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` its end. Calls that
-    come before the first event may be left out.
+    Pass each event to :meth:`told`, the beginning of each call to :meth:`asked`, and its end to :meth:`replied`. Calls
+    before the first event may be left out.
     """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
@@ -169,8 +169,8 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # The exit event may come after the removal of the container, because the removal
-            # continues while the runtime sends the event. The event may therefore already count as missing.
+            # The removal of a container continues while the runtime sends the exit event. If the event comes after the
+            # removal, it may already count as missing.
             come = (event.entity, STOPPED)
             self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost

@@ -1,8 +1,8 @@
 """Read a log of containerd as a trace of requests, replies, exits and restarts.
 
-containerd logs a request and its outcome on separate lines, and the call takes effect between the two. Some calls log
-their requests only at debug level. If such a call fails, the trace has an observation in phase *answered* without a
-request. An exit is logged before the state of the container changes.
+containerd logs a request and its outcome on separate lines, and the call takes effect between them. The requests of
+some calls are logged only at debug level. If such a call fails, the trace has an observation in phase *answered*
+without a request. An exit is logged before the state of the container changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RELEVANT: Final = re.compile(
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
-"""Matches every line of a log that may be relevant. Most lines are not."""
+"""Matches all lines that may be relevant. Most lines are not."""
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
 _RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
@@ -55,7 +55,7 @@ _UNRELAYED: Final = {
     "NRI sandbox stop notification failed": "StopPodSandbox",
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
-"""Maps the log messages about failed relays to the events that were not relayed. The calls need not fail."""
+"""Maps log messages about failed relays to the events that were not relayed. The calls may still succeed."""
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
@@ -69,13 +69,13 @@ _LOGGED: Final = frozenset(
         "UpdateContainerResources",
     }
 )
-"""Calls on existing entities whose requests and successes are logged at the same level."""
+"""The calls on existing entities whose requests are logged at the same level as their successes."""
 _UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - MAKES
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 DOUBTFUL: Final = 64
-"""Number of replies before a crash that are in doubt, because a handler that panics still logs success."""
+"""Number of replies before a crash that are doubtful, because a handler that panics still logs success."""
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
 NO_EVENT: Final = "lines without a lifecycle event"
@@ -84,11 +84,11 @@ UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """Converts the lines of one log to observations.
+    """Converts the lines of a log to observations.
 
     If ``as_called`` is true, only the entities that a call names are observed, and a failed relay to a plugin becomes
-    a lost output without an entity. ``names`` maps ids to the names by which users may refer to an entity: ``NAME``
-    itself, and ``NAMESPACE/NAME`` for a pod or ``POD/NAME`` for a container. Only the most recent entities are kept.
+    a lost output without an entity. ``names`` maps the id of each recent entity to the names that users may use for
+    it, which are ``NAME``, ``NAMESPACE/NAME`` for a pod, and ``POD/NAME`` for a container.
     """
 
     notes: Counter[str] = field(default_factory=Counter)

@@ -1,7 +1,7 @@
 """Parse log lines and error texts of containerd.
 
-containerd writes its log as logfmt or JSON. journald, syslog and log collectors wrap each line in their own formats.
-This module extracts the message, timestamp and error from such a line, and the code and state from an error text.
+containerd writes its log as logfmt or JSON, and journald, syslog and log collectors wrap each line in their own format.
+This module extracts the message, timestamp and error from a line, and the code and state from an error text.
 """
 
 import re
@@ -71,7 +71,7 @@ def _json(text: str, frames: int) -> Entry | None:
         return Entry(found.msg, found.time or "", found.error or "", found.version or "")
     inner = found.journal if found.journal is not None else found.log or found.message
     if isinstance(inner, list):
-        # If a message is not plain text, journald writes it as a list of bytes.
+        # journald writes a message that is not plain text as a list of bytes.
         inner = bytes(each for each in inner if 0 <= each < 256).decode("utf-8", errors="replace")  # noqa: PLR2004
     return _parse_entry(inner, frames - 1) if inner and frames else None
 
@@ -120,7 +120,7 @@ _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 
 def split(error: str) -> tuple[str, str]:
-    """Split an error text into the gRPC code and the message that a client would receive.
+    """Split *error* into the gRPC code and the message that a client would receive.
 
     >>> split("rpc error: code = NotFound desc = an error occurred when try to find container")
     ('NOT_FOUND', 'an error occurred when try to find container')
@@ -156,7 +156,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """Return the state that an error *text* names, or an empty string if it names none.
+    """Return the state that the error *text* names, or an empty string if it does not name a state.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -168,10 +168,9 @@ def met(text: str, *, pod: bool) -> str:
 
 
 def unresolved(text: str) -> bool:
-    """Tell whether the error *text* means that the call reached no container or pod.
+    """Check whether the error *text* means that the call did not reach a container or pod.
 
-    The id may have been ambiguous or empty, the runtime may not have been ready, or the client may have failed to
-    connect.
+    This happens if the id is ambiguous or empty, if the runtime is not ready, or if the client cannot connect.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
     True
@@ -182,7 +181,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Tell whether *code* and *text* mean that there was no runtime to answer the call.
+    """Check whether *code* and *text* mean that no runtime was there to answer the call.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

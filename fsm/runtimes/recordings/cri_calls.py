@@ -1,4 +1,4 @@
-"""Read recordings of CRI calls. A client or a proxy has written one JSON line for each call.
+"""Read recordings of CRI calls, in which a client or a proxy has written a JSON line for each call.
 
 The keys of a line are:
 
@@ -8,15 +8,15 @@ The keys of a line are:
 - ``start`` and ``end``: the times of the request and the reply, in nanoseconds since the epoch
 - ``code`` and ``detail``: the gRPC code and the text of the reply
 
-A line whose ``op`` is ``status`` has the state that the preceding ContainerStatus call returned, and the keys
+A line whose ``op`` is ``status`` contains the state that the preceding ContainerStatus call returned, and the keys
 ``created_at``, ``started_at``, ``finished_at``, ``exit_code``, ``reason`` and ``message``. A line whose ``op`` is
 ``event`` is a message of GetContainerEvents. It has the keys ``type``, ``created_at`` (the runtime's timestamp),
-``start`` (the time of arrival) and ``stream``, whose value is the same for all messages of one call. If it has no
-``id``, it marks the end of the stream.
+``start`` (the time of arrival) and ``stream``, which is the same for all messages of a call. A message without ``id``
+marks the end of its stream.
 
 Lines are in the order in which the calls ended. Each call becomes two observations, its request and its reply, and
-all observations are sorted by time. A client does not see restarts of the runtime. Whenever no answered call was in
-progress, an observation says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
+all observations are sorted by time. A client does not see restarts of the runtime, so wherever no answered call was
+in progress, an observation says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
 """
 
 from collections import deque
@@ -77,9 +77,9 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """An event, or the request (if ``asks`` is true) or reply of a call.
+    """An event, or the request or reply of a call. It is a request if ``asks`` is true.
 
-    A call with an empty ``op`` concerns no container or pod, but still shows whether the runtime answered.
+    A call with an empty ``op`` is not about a container or pod, but still shows whether the runtime answered.
     """
 
     at: int
@@ -93,11 +93,11 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 @dataclass(slots=True, kw_only=True)
 class CriCallReader:
-    """Converts the lines of one recording to observations in order of time.
+    """Converts the lines of a recording to observations in order of time.
 
     If ``as_called`` is true, only the entities that a call names are observed. In a growing file, the line of a call
-    must arrive within ``settle`` nanoseconds of the beginning of the call. Otherwise, the call's entities have
-    already been judged without it, and their state is unknown from then on.
+    must arrive within ``settle`` nanoseconds of the beginning of the call. If it arrives later, the call's entities
+    have already been judged without the call, so their state becomes unknown.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -155,9 +155,9 @@ class CriCallReader:
         self._points.add(end, _Point(end, call, number, asks=False))
 
     def _add_event(self, call: CriCallLine, number: int | Line) -> None:
-        """Add an event at the time of its timestamp.
+        """Add an event at its timestamp.
 
-        Its ``end`` is set to its position among all events.
+        Set its ``end`` to its position among all events.
         """
         self._told += 1
         self.notes["container events"] += bool(call.id)
@@ -208,7 +208,7 @@ class CriCallReader:
                 answer = None if code in LOST or (code == "OK" and not call.id) else code == "OK"
                 sent = EventCall(call.op, call.id, call.pod, start, point.at, answer, point.line)
                 yield from self._events.asked(sent) if point.asks else self._events.replied(sent)
-            # Events wait like calls, to keep the order, until it is decided whether a restart precedes them.
+            # To keep the order, events wait like calls until it is known whether a restart precedes them.
             timed = self._stretches.take(point.at, point, change=change, down=down and not point.asks)
             yield from self._observe_calls(timed)
 

@@ -1,11 +1,11 @@
-"""Edit a recording of a container runtime in ways that make the recording certainly illegal.
+"""Edit recordings of container runtimes so that they are certainly illegal.
 
-The edited recording must have one of the following errors, which the original does not have:
+The edited recording must have one of these errors, which the original does not have:
 
-- An entity in the edited lines contradicts its contract in the strict reading (:mod:`fsm.mutation.strict_reading`).
+- Read strictly (:mod:`fsm.mutation.strict_reading`), an entity in the edited lines contradicts its contract.
 - A container is started in a pod that has been stopped.
 - Two statuses of a container show different times or exit codes.
-- A plugin receives the event of a call only after the reply, or never.
+- A plugin receives the event of a call after the reply, or not at all.
 """
 
 import re
@@ -154,7 +154,7 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
             others = tuple(lines[index] for index in later.indices)
             moved = {unit.indices[0]: timed_as(others, own), later.indices[0]: timed_as(own, others)}
             changes = dict.fromkeys((*unit.indices, *later.indices), ()) | moved
-            # Do not move identical lines or lines without times, because this would not change the recording.
+            # Moving identical lines, or lines without times, would not change the recording.
             if moved[unit.indices[0]] != own and moved[later.indices[0]] != others:
                 yield _edit("lines moved", f"{unit.event} and {later.event}", changes)
         alike = (
@@ -169,7 +169,7 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
     """Return *lines* with the times of the call *of*, or return *of* itself if it has no times.
 
-    Every line after the first is a status, and gets the time at which the call ended.
+    All lines after the first are statuses, which get the time at which the call ended.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:

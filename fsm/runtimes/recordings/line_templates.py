@@ -1,6 +1,6 @@
-"""Find the templates of log lines and the meaning of each template.
+"""Find the templates of log lines, and the meaning of each template.
 
-Lines have the same template if they differ only in variable parts such as ids and times.
+Lines that differ only in variable parts, such as ids and times, have the same template.
 """
 
 from collections import Counter
@@ -28,11 +28,11 @@ class Scanned(NamedTuple):
         begins: The offset of each line in the text, followed by the offset at which the next line would begin.
         templates: The number of each line's template.
         ids: The numbers of the ids in each line, padded with 0.
-        times: The first few timestamps in each line, as nanoseconds, start and end in the text.
+        times: The first few timestamps in each line, each with its nanoseconds, start and end in the text.
         places: The offset of each id in the text. Ids are numbered in this order, from 1.
         spans: The kind, start and end of each variable part of the last line.
         known: The number of templates so far.
-        anew: How often the templates have been renumbered.
+        anew: The number of times that the templates have been renumbered.
     """
 
     data: bytes
@@ -88,8 +88,8 @@ NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
 """The effect of a line on the observations.
 
 ``NOTHING`` and ``BESIDE`` lines are not lifecycle events, but a ``BESIDE`` line has a time. A ``QUIET`` line is a
-lifecycle event of which only the time matters. A ``SAYS`` line is exactly one observation. A ``SLOW`` line must be
-read by the log itself.
+lifecycle event, but only its time matters. A ``SAYS`` line is exactly one observation. The log itself must read
+``SLOW`` lines.
 """
 
 AT: Final = "time of the line"
@@ -110,12 +110,12 @@ class LineForm(NamedTuple):
 
     Attributes:
         does: The effect of a line, such as ``SAYS``.
-        moment: Which of the line's timestamps is the time of the line.
-        entity: Which of the line's ids is that of the observed entity.
-        pod: Which of the line's ids is that of the pod in which the entity was created, or -1 if there is none.
-        named: True if the line contains the name of the entity.
-        always: False if the observation depends on whether the request of the call was logged.
-        seen: The observation of a ``SAYS`` line, without what differs between lines.
+        moment: The index of the timestamp that is the time of the line.
+        entity: The index of the id of the observed entity.
+        pod: The index of the id of the pod in which the entity was created, or -1 if the line has no such id.
+        named: Whether the line contains the name of the entity.
+        always: Whether the observation is the same with and without a logged request of the call.
+        seen: The observation of a ``SAYS`` line, without the parts that differ between lines.
     """
 
     does: int
@@ -169,7 +169,7 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
             if span.kind == log_scanner.ID:
                 new = ids.setdefault(old, b"%064x" % (16**63 * (3 * turn + len(ids)) + 7 * turn))
             else:
-                # The times in a line get different values, which shows the time that the log uses.
+                # Give the times in a line different values, to find out which of them the log uses.
                 new = _REPLACEMENTS[span.kind][turn - 1].replace(b"SS", b"%02d" % (number % 60))
             changed += line[at : span.start]
             found.append(Span(span.kind, len(changed), len(changed) + len(new)))
@@ -210,7 +210,7 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
 
 
 class Variants:
-    """Numbers the observations that occur repeatedly.
+    """Assigns numbers to repeated observations.
 
     A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind together
     with a time and a detail, both of which may be placeholders.
@@ -239,10 +239,10 @@ class Variants:
 class ScannedLines:
     """Scanned lines with the effect, entity and time of each line, and the observations in them so far.
 
-    ``entities`` holds indices into ``ids``, where id 0 is the empty id. A row of ``moments`` holds the time in
-    nanoseconds, and its start and end in ``text``. An observation is ``said`` by the numbers of its variant, its id and
-    its row. Variant -1 means that it is in ``own``, because the log itself has made it. Replies among the first
-    ``replied`` observations have already been reported to the log.
+    ``entities`` contains indices into ``ids``, whose first item is the empty id. Each row of ``moments`` contains a
+    time in nanoseconds, and its start and end in ``text``. ``said`` contains the numbers of the variant, the id and the
+    row of each observation. If the variant is -1, the log itself made the observation, which is in ``own``. The
+    replies among the first ``replied`` observations have already been reported to the log.
     """
 
     cut: Scanned

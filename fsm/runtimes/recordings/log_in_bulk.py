@@ -1,8 +1,8 @@
 """Read a log in bulk, with the same result as reading it line by line.
 
-Compiled code scans the lines and finds their templates. Most templates are irrelevant, and for most others, the
-observation is known except for its id. The joiner need not be asked about a call on a container if it would return the
-call unchanged. If lines with the same template differ in meaning, the log itself reads them.
+Compiled code scans the lines and finds their templates. Most templates are irrelevant, and most other templates
+determine the observation except for its id. A call on a container bypasses the joiner if the joiner would return it
+unchanged. If lines with the same template differ in meaning, the log itself reads them.
 """
 
 from typing import Final, NamedTuple
@@ -39,9 +39,10 @@ _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Plain(NamedTuple):
-    """The variant that the joiner returns for a line of a template, or -1 if the joiner must be asked.
+    """The variants that the joiner returns for a line of a template, or -1 if the joiner must be called.
 
-    ``known`` is for a container in a pod whose containers are all known, and ``removed`` for a removed container.
+    ``known`` applies to a container in a pod whose containers are all known. ``removed`` applies to a removed
+    container.
     """
 
     known: int
@@ -64,16 +65,16 @@ class Bulk:
         self._known = 0
         self._waiting: set[int] = set()
         self._forms: dict[int, LineForm] = {}
-        self._says: dict[int, dict[str, int]] = {}  # the variant for each kind of entity that a template may concern
+        self._says: dict[int, dict[str, int]] = {}  # the variant for each possible kind of a template's entity
         self._plain: dict[int, _Plain] = {}
         self._plain_unless_asked: dict[int, _Plain] = {}
-        # The last row is for lines without a template. Their template number is -1, which is the index of this row.
+        # The last item is for lines without a template. Their template number is -1, which is its index.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, data: bytes) -> Scanned | None:
-        """Scan the lines in *data*, or return ``None`` if they are few. Another thread may call this method."""
+        """Scan the lines in *data*, or return ``None`` if there are only a few. Another thread may call this method."""
         count = data.count(b"\n") + 1
         return self._templates.scan(data, count) if count >= _FEW else None
 
@@ -142,7 +143,7 @@ class Bulk:
         return np.flatnonzero(timed[start:]) + start
 
     def _read(self, lines: ScannedLines, start: int) -> int:  # noqa: C901  (run for every line)
-        """Read lines, beginning with row *start*, until the joiner changes its state. Return the next row."""
+        """Read lines from row *start* on until the state of the joiner changes. Return the next row to read."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(lines, start)
         concern = lines.does >= SAYS

@@ -67,6 +67,6 @@ class LogReader:
     def whole(self, piece: Piece) -> Batch | None:
         """Return the observations in *piece*, or ``None`` if its lines must be read one by one.
 
-        Only the last piece from :meth:`scanned` may be passed.
+        *piece* must be the last piece that :meth:`scanned` has yielded.
         """
         return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None

@@ -1,4 +1,4 @@
-"""A compiled scanner for log lines, which reduces a line to its template by cutting out the variable parts.
+"""A compiled scanner for log lines, which reduces each line to a template by cutting out its variable parts.
 
 Variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words that mix digits with
 lowercase letters. A line is *unfit* for a template if it is too long, has too many variable parts, or contains
@@ -135,11 +135,11 @@ def _is_name_key(data: Bytes, at: Number, stop: Number) -> bool:
 def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is called slowly)
     data: Bytes, start: Number, text: Bytes, spans: Numbers
 ) -> tuple[Number, Number, Number]:
-    """Copy the line at *start* to *text*, with a one-byte placeholder for each variable part.
+    """Copy the line at *start* to *text*, replacing each variable part by a one-byte placeholder.
 
-    Return the length of the text, the number of spans, and the position where scanning stopped. A span holds the
-    kind, start and end of a part and, for a time, its nanoseconds since the epoch. A length of -1 means that the line
-    is unfit.
+    Return the length of the text, the number of spans, and the position where scanning stopped. If the line is unfit,
+    the length is -1. A span contains the kind, start and end of a part and, if it is a time, its nanoseconds since the
+    epoch.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
     while at < end:
@@ -291,9 +291,9 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
 ) -> None:
     """Find the start, template, ids and first timestamps of each line of *data*.
 
-    The starts are stored in ``begins``, the templates and ids in ``found``, and the timestamps in ``times``, each as
-    its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so far. ``table`` and
-    ``places`` hold the ids in *data*, and ``spans`` the variable parts of the last line. ``words`` and ``text`` are
+    Store the starts in ``begins``, the templates and ids in ``found``, and the nanoseconds, start and end of each
+    timestamp in ``times``. ``forms`` and ``pool`` contain the templates of all lines so far. ``table`` and ``places``
+    contain the ids in *data*, and ``spans`` contains the variable parts of the last line. ``words`` and ``text`` are
     the same buffer.
     """
     end, line = len(data), 0
@@ -320,8 +320,8 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 if which == ids:
                     found[line, 1 + ids] = number
                     ids += 1
-                # The template also contains the position of each id among the ids of the line. Lines that repeat
-                # an id therefore have another template. Spans are in the order of their placeholders.
+                # The template also contains the index of each id among the distinct ids of the line, so a line that
+                # repeats an id has another template. Spans are in the order of their placeholders.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

@@ -1,8 +1,8 @@
 """Read recordings of the events that an NRI plugin received, which are outputs of the runtime.
 
-A recording has one JSON line for each event, with the keys ``event``, ``pod`` and ``container``. ``event`` is the
-name of the RPC, or the enum name of an event that was sent as StateChange. ``Configure`` begins a connection, and
-events may be missing before it. ``Synchronize`` lists the pods and containers that exist.
+A recording has a JSON line for each event, with the keys ``event``, ``pod`` and ``container``. ``event`` is the name
+of the RPC or, for an event that was sent as StateChange, the name of the enum value. ``Configure`` begins a connection,
+before which events may be missing. ``Synchronize`` lists the existing pods and containers.
 """
 
 from collections import OrderedDict
@@ -17,10 +17,10 @@ from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
 CONNECTS: Final = "connects"  # signal for the beginning of a new connection of the plugin
-UNASKED: Final = "unasked"  # signal for an event that was relayed while no call that relays it was in progress
+UNASKED: Final = "unasked"  # signal for an event that was relayed without a call in progress that relays it
 
 UNRELAYED: Final = "success-unrelayed"
-"""Signals that a call succeeded before all of its events had been relayed."""
+"""The signal for a call that succeeded before all of its events had been relayed."""
 
 SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -28,13 +28,13 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""Maps a kind of entity and a call to the signal for its success. A plugin cannot observe these signals."""
+"""Maps a kind of entity and a call to the signal for the call's success, which a plugin cannot observe."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
-"""Signals that a recording shows if the recorded plugin is the only one."""
+"""Signals that a recording shows if there is no other plugin."""
 
 REMEMBERED: Final = 65_536
 """Number of removed containers to keep in ``pods``, because events are judged some time after they are read."""
@@ -69,7 +69,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 class NriEventReader:
     """Converts lines to observations.
 
-    ``pods`` maps containers to their pods, even after some of the containers have been removed.
+    ``pods`` maps containers to their pods. Removed containers are kept for some time.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -79,7 +79,7 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """Maps each pod started on this connection to its containers seen so far. Any other container in it is new."""
+    """Maps each pod that was started on this connection to its known containers. Its other containers are new."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
         """Yield the observations in *line*. A new connection is a gap, because events may be missing before it."""
@@ -103,7 +103,7 @@ class NriEventReader:
     def read(self, line: bytes, number: int | Line) -> NriEvent | None:
         """Return the event in *line*, or ``None`` if the line is blank or invalid.
 
-        Invalid lines are noted with their *number*.
+        The *number* of an invalid line is added to the notes.
         """
         if not line.strip():
             return None

@@ -1,8 +1,8 @@
-"""Deal with calls that were already in progress when a recording began.
+"""Handle calls that were already in progress when a recording began.
 
-The requests of such calls were not recorded, and some replies may be missing too. For a while, these calls may
-therefore act on any entity that is older than the recording. Each such entity is assumed to have calls in progress
-whose replies are lost. If recorded calls on it overlap as well, each reply is judged separately, because trying every
+The requests of such calls were not recorded, and some replies may be missing too. For a while, these calls may act on
+any entity that is older than the recording, so each of these entities is assumed to have calls in progress whose
+replies are lost. If recorded calls on the entity also overlap, each reply is judged separately, because trying every
 order would be slow and would find hardly any further violations.
 """
 
@@ -16,7 +16,7 @@ from fsm.trace import Observation, Phase
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
 """Maps each kind of entity to the calls that can change its state.
 
-Stops are left out, because a stop has the same effect as an exit, and exits may be unrecorded anyway.
+Stops are left out, because a stop has the same effect as an exit, and exits may not be recorded anyway.
 """
 
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
@@ -33,7 +33,7 @@ class OpenCalls(NamedTuple):
 class Beginning:
     """Weakens observations that are uncertain because unrecorded calls may be in progress.
 
-    ``calls`` maps the kind and id of each entity that may be older than the recording to its recorded calls in
+    For each entity that may be older than the recording, ``calls`` maps its kind and id to its recorded calls in
     progress.
     """
 
@@ -48,9 +48,9 @@ class Beginning:
         return not any(calls.names for calls in self.calls.values())
 
     def over(self) -> list[Observation]:
-        """Assume that all unrecorded calls have ended by now.
+        """Assume that all unrecorded calls have ended, and return the observations that follow.
 
-        Their effects are unknown. For each entity, the result is therefore a gap, followed by the requests of the
+        The effects of these calls are unknown, so there is a gap for each entity, followed by the requests of the
         recorded calls that are still in progress.
         """
         found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self.calls]
@@ -63,7 +63,7 @@ class Beginning:
 def certain_part(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
     """Return the certain part of the observation *seen*, and the calls in progress afterwards.
 
-    *calls* are those that were in progress before *seen*, or ``None`` if the entity has not been observed until now.
+    *calls* are the calls in progress before *seen*, or ``None`` if *seen* is the first observation of the entity.
     """
     before = _possible_calls(seen) if calls is None else []
     calls = calls or OpenCalls()

@@ -1,11 +1,11 @@
 """Derive the effects of pod calls on containers, and resolve abbreviated ids.
 
-StopPodSandbox stops the containers of a pod, and RemovePodSandbox removes them, but the log has no line for each
+StopPodSandbox stops the containers of a pod, and RemovePodSandbox removes them, but a log has no line for each
 container. This module therefore converts calls on pods and containers to observations of each entity, in order.
 
-Some effects are only possible. If neither the creation of a container nor the start of a pod was recorded, the
-container may belong to the pod. If a call on a pod overlaps the creation of a container, the call may have reached
-it.
+Some effects are uncertain. If neither the creation of a container nor the start of a pod was recorded, the container
+may belong to the pod. If a call on a pod overlaps the creation of a container, the call may have reached the
+container.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 UNRECORDED: Final = 65_536
-"""Maximum number of containers, and of pods, to keep without a recorded creation."""
+"""Maximum number of containers without a recorded creation to keep. The same limit applies to pods."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, with the containers that it reaches or may reach."""
+    """A call in progress on a pod, with the containers that it certainly or perhaps reaches."""
 
     call: str
     certain: tuple[str, ...]
@@ -36,9 +36,9 @@ class Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Keeps track of the containers in each pod, and applies calls on a pod to its containers.
+    """Tracks the containers in each pod, and applies calls on a pod to its containers.
 
-    ``beginning`` is set while calls from before the recording may still be in progress.
+    ``beginning`` is set as long as calls from before the recording may still be in progress.
     """
 
     beginning: Beginning | None = None
@@ -68,10 +68,10 @@ class Joiner:
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _possible_ids(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """Return the full ids that *identity* may abbreviate, and whether there is certainly only one.
+        """Return the full ids that *identity* may abbreviate, and whether there is certainly only one such id.
 
         Calls accept any unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous in
-        a recording, which contains entities that no longer exist and may lack others.
+        a recording, which contains entities that no longer exist, and may lack entities that do exist.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -86,7 +86,7 @@ class Joiner:
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return all observations that follow from *seen*. The id in *seen* may be abbreviated."""
+        """Return all observations that follow from *seen*, whose id may be abbreviated."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
@@ -115,7 +115,7 @@ class Joiner:
             found = [*self._inner_requests(what), *self._inner_ends(what)]
         if certain:
             return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
-        # The call may concern any of these ids, so judge the reply separately.
+        # The call may have any of these ids, so judge the reply separately.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -148,8 +148,8 @@ class Joiner:
             return []
         if seen.phase != "reply" or not starts:
             return []
-        # If several starts are in progress or were given up, the reply may belong to any of them. Report it only
-        # if all of them were requested too late.
+        # The reply may belong to any start that is in progress or was given up. Report it only if all of these starts
+        # were requested too late.
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
         how = "stopped" if pod in self.stopped else "shown as not ready"
@@ -250,7 +250,7 @@ class Joiner:
     def begun(self, at: str) -> list[Observation]:
         """Return the observations that follow if all unrecorded calls must have ended before *at*.
 
-        From then on, no such calls are expected.
+        If so, no such calls are expected from then on.
         """
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
@@ -300,7 +300,7 @@ class Joiner:
         reached = next((call for call in calls if call.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
-            # The request was not recorded, or its pod was unknown at the time of the request.
+            # The request was not recorded, or the pod was unknown at the time.
             reached = Reached(call=seen.event, certain=(), perhaps=())
             reach = () if self._may_have_unrecorded_calls(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]

@@ -1,6 +1,6 @@
 """Extract the acts on each entity from a recording, for :mod:`fsm.mutation.strict_reading`.
 
-The acts are read independently of the code for observations. An act is uncertain if its id is abbreviated, if the pod
+This code is independent of the code that reads observations. An act is uncertain if its id is abbreviated, if the pod
 of the container is unknown, or if the client gave up the call.
 """
 
@@ -33,10 +33,10 @@ _TOLD: Final = RELAYED | {
 
 @dataclass(slots=True, kw_only=True)
 class RecordedActs:
-    """The acts on each entity, and the intervals ``rooms`` in which the runtime may have restarted.
+    """The acts on each entity, and the intervals in which the runtime may have restarted (``rooms``).
 
-    ``fresh`` holds the entities that were created after the beginning of the recording. ``pods`` maps containers to
-    their pods.
+    ``fresh`` contains the entities that were created after the beginning of the recording. ``pods`` maps containers
+    to their pods.
     """
 
     acts: dict[Entity, list[RecordedAct]] = field(default_factory=lambda: defaultdict(list))
@@ -52,10 +52,10 @@ class RecordedActs:
             self.pods.setdefault(identity, pod)
 
     def starts_after_stop(self) -> Iterator[RecordedAct]:
-        """Yield the successful starts of containers whose pod had been stopped before.
+        """Yield the successful starts of containers whose pod had already been stopped.
 
-        A start is skipped if a start that began before the stop may still have been in progress when this start
-        began, because the success may belong to that.
+        If another start of the container, which began before the stop, may still have been in progress, skip the
+        start, because the success may belong to the other start.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -105,8 +105,8 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a recording of CRI calls.
 
-    *restarts* decides whether the runtime counts as possibly restarted between two answered calls, if a long time or
-    a call that found no runtime lies between them.
+    If a long time or a call that found no runtime lies between two answered calls, *restarts* decides whether the
+    runtime may have restarted between them.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -137,7 +137,7 @@ def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return the container id and the field of each value that differs between two statuses without a restart."""
+    """Return the container id and the field of each value that changed between two statuses without a restart."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -178,10 +178,10 @@ def _restart_windows(busy: Sequence[tuple[int, int]], down: Sequence[int], resta
 
 
 def acts_of_log(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts of the calls in a log, with line numbers for times.
+    """Return the acts of the calls in a log, with line numbers as times.
 
-    If equal calls on an entity overlap, the log does not show which reply belongs to which request. Each call may
-    then have acted at any time between the first request and the last reply.
+    If equal calls on an entity overlap, the log does not show which reply belongs to which request. Each of these
+    calls may have acted at any time between the first request and the last reply.
     """
     found = RecordedActs()
     asked: dict[tuple[str, str], list[RecordedAct]] = {}
@@ -223,10 +223,10 @@ def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAc
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts that caused the events that a plugin received, with line numbers for times.
+    """Return the acts that caused the events that a plugin received, with line numbers as times.
 
-    Only the events on the first connection that mentions an entity are used. A pod is fresh if the plugin received
-    its start. Containers in it are fresh if they are first mentioned on the same connection.
+    For each entity, only the events on the first connection that mentions it are used. A pod is fresh if the plugin
+    received its start. Its containers are fresh if they are first mentioned on the same connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -249,11 +249,11 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Tell for each call, by name, id and start, whether the plugin received its events before the reply.
+    """Map the name, id and start of each call to whether the plugin received its events before the reply.
 
-    Only calls that succeeded between a synchronisation of the plugin and its last event on that connection are
-    included. Stops and removals are included only if the creation of the entity was relayed on that connection, and
-    if no call that was given up may have stopped or removed the entity without an event.
+    Include only calls that succeeded between a synchronisation of the plugin and its last event on that connection.
+    Include a stop or removal only if the creation of the entity was relayed on that connection, and if no call that
+    was given up may have stopped or removed the entity without an event.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -277,7 +277,7 @@ def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, 
         begun = any(span[0] < at for name in ("CreateContainer", "RunPodSandbox") for at in times[name, call.id])
         if ends and (not begun or given_up & {call.id, pods.get(call.id, "")}):
             continue
-        since = 0 if ends else start  # a stop or removal also succeeds without an event if it was already done
+        since = 0 if ends else start  # a stop or removal that was already done succeeds without an event
         found[call.op, call.id, start] = all(
             any(since <= ts <= end for ts in times[name, call.id]) for name in _TOLD[call.op]
         )

@@ -64,10 +64,10 @@ def files(name: str) -> list[Path]:
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield the state in each checkpoint of *found* as an observation.
+    """Yield the state in each checkpoint in *found* as an observation.
 
-    The path of a checkpoint contains the container's name. Raise :class:`InputError` listing all files that
-    containerd could not read.
+    The path of a checkpoint contains the container's name. Raise :class:`InputError` at the end, listing the files
+    that containerd could not read.
     """
     problems = []
     for path in found:
@@ -137,7 +137,7 @@ def _time(line: bytes) -> int | None:
 
 
 def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """Split *pieces* before each line with *mark*, because another version may have written what follows."""
+    """Split *pieces* before each line with *mark*, because the lines after it may be from another version."""
     for piece in pieces:
         if mark not in piece.data:
             yield piece
