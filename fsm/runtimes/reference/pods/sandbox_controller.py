@@ -164,7 +164,7 @@ class Controller:
             sandbox.world.clear()
             with suppress(NoTaskError):
                 sandbox.world.delete()
-            outcome = "half" if "half" in sandbox.offered("shutdown") else "failed"
+            outcome = first_of(sandbox.offered("shutdown"), "half", "failed")
             sandbox.world.pretend("forget")
             outcome = "removed"
         except WorldError as error:
@@ -188,16 +188,14 @@ class Controller:
             try:
                 ended = await sandbox.world.exited()
             except WatchError:
-                self._lose_watch(sandbox)
-        self._handle_or_defer(sandbox, ended)
-
-    def _handle_or_defer(self, sandbox: Sandbox, ended: Exit) -> None:
+                ended = self._lose_watch(sandbox)
         if not self.handle(sandbox, ended):
             self.retries.defer(sandbox.id, (sandbox, ended))
 
-    def _lose_watch(self, sandbox: Sandbox) -> None:
+    def _lose_watch(self, sandbox: Sandbox) -> Exit | None:
         self._notice_exit(sandbox)
         self._take(sandbox, "unwatched")
+        return None
 
     async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
         if not self.handle(*event):
@@ -356,23 +354,17 @@ class UpstreamController(Controller):
             return True
         if sandbox.is_noop("handle"):
             return super().handle(sandbox, ended)
-        outcome, _ = super()._delete_task(sandbox, "deleted")
-        if outcome == "kept":
-            sandbox.world.hook()
-            return False
-        self._take(sandbox, "handle", outcome, ended)
-        return True
+        outcome, _ = self._delete_task(sandbox, "deleted")
+        if outcome != "failed":
+            self._take(sandbox, "handle", outcome, ended)
+        return outcome != "failed"
 
-    async def _watch(self, sandbox: Sandbox) -> None:
-        """Watch the process. A broken watch is treated as an exit, so a running process is killed."""
-        try:
-            ended = await sandbox.world.exited()
-        except WatchError:
-            ended = Exit(LOST_CODE, sandbox.world.now())
-            if not sandbox.noticed and not sandbox.world.ended():
-                sandbox.noticed = True
-                sandbox.position.take("exit")
-        self._handle_or_defer(sandbox, ended)
+    def _lose_watch(self, sandbox: Sandbox) -> Exit | None:
+        """Treat the broken watch as an exit, so that a running process is killed."""
+        if not sandbox.noticed and not sandbox.world.ended():
+            sandbox.noticed = True
+            sandbox.position.take("exit")
+        return Exit(LOST_CODE, sandbox.world.now())
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
