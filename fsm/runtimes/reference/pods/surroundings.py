@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -142,20 +143,17 @@ class Leases:
     root: Path
     network: IPv4Network = RANGE
     faults: Faults = field(default_factory=Faults)
-    _known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         # Link the finished draft, so that the file of an address appears with its content or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
-        leased = self._read_leases()
-        for address in map(str, self.network.hosts()):
-            if address in leased:
-                continue
+        free = (address for address in map(str, self.network.hosts()) if address not in self._leases)
+        for address in free:
             with suppress(FileExistsError):
                 (self.root / address).hardlink_to(draft)
-                leased[address] = pod
+                self._leases[address] = pod
                 break
         else:
             raise WorldError(f"no address is free in {self.network}")
@@ -166,7 +164,7 @@ class Leases:
         self.faults.point("teardown", effect=False)
         for address in self._addresses(pod):
             (self.root / address).unlink(missing_ok=True)
-            del self._read_leases()[address]
+            del self._leases[address]
         (self.root / f".{pod}").unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
@@ -179,13 +177,12 @@ class Leases:
             raise WorldError(f"{pod} has no network")
 
     def _addresses(self, pod: str) -> list[str]:
-        return sorted(address for address, holder in self._read_leases().items() if holder == pod)
+        return sorted(address for address, holder in self._leases.items() if holder == pod)
 
-    def _read_leases(self) -> dict[str, str]:
-        if self._known is None:
-            files = self.root.iterdir() if self.root.is_dir() else ()
-            self._known = {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}
-        return self._known
+    @cached_property
+    def _leases(self) -> dict[str, str]:
+        files = self.root.iterdir() if self.root.is_dir() else ()
+        return {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}
 
 
 FILE: Final = "metadata.json"

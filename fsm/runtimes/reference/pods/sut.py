@@ -246,8 +246,6 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
 
 
-POD: Final = "pod"
-
 SANDBOX_FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     **dict.fromkeys([("create", "created"), ("start", "started"), ("stop", "stopped"), ("stop", "cleaned")], ()),
     **dict.fromkeys([("shutdown", "removed"), ("handle", "deleted")], ()),
@@ -283,11 +281,11 @@ class PodSandboxSUT(LoopSUT[Controller]):
         self._runner.run(self._begin())
 
     async def _begin(self) -> None:
-        self._last = self.controller.find(POD)
+        self._last = self.controller.find(NAME)
 
     @property
     def _stored_sandbox(self) -> Sandbox | None:
-        return self.controller._store.get(POD)  # noqa: SLF001  (calling status would be an event)
+        return self.controller._store.get(NAME)  # noqa: SLF001  (calling status would be an event)
 
     def shows(self) -> str:
         return self._stored_sandbox.record.state if self._stored_sandbox else ABSENT
@@ -314,10 +312,10 @@ class PodSandboxSUT(LoopSUT[Controller]):
 
     def _actions(self) -> Mapping[str, Action]:
         return {
-            **methods(self.controller, "stop", "shutdown", "status", "platform", "update", arguments=(POD,)),
+            **methods(self.controller, "stop", "shutdown", "status", "platform", "update", arguments=(NAME,)),
             "create": self._create,
             "start": self._start,
-            "wait": lambda: self._finish(asyncio.create_task(self.controller.wait(POD))),
+            "wait": lambda: self._finish(asyncio.create_task(self.controller.wait(NAME))),
             "exit": self._last.world.die,
             "handle": self._handle,
             "unwatched": self._break_watch,
@@ -325,22 +323,22 @@ class PodSandboxSUT(LoopSUT[Controller]):
 
     def _start(self) -> None:
         with suppress(CannotHappenError):  # a second start is unspecified
-            self.controller.start(POD)
+            self.controller.start(NAME)
 
     async def _create(self) -> None:
-        self.controller.create(POD)
-        self._last = self.controller._store[POD]  # noqa: SLF001
+        self.controller.create(NAME)
+        self._last = self.controller._store[NAME]  # noqa: SLF001
         if self._waiting is not None:  # wait for the new sandbox instead, which has the same name
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
-            self._waiting = asyncio.create_task(self.controller.wait(POD))
+            self._waiting = asyncio.create_task(self.controller.wait(NAME))
 
     async def _handle(self) -> None:
         watch = self._last.watch
         if watch is not None and not watch.done():
             self._last.world.gate.set()
             await asyncio.wait([watch])
-        elif due := self.controller.retries.delay(POD):
+        elif due := self.controller.retries.delay(NAME):
             self.clock.turn(due)
             await self.controller.retries.tick()
         else:
@@ -353,7 +351,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         await turns(4)
 
     async def _begin_wait(self) -> None:
-        waiting = asyncio.create_task(self.controller.wait(POD))
+        waiting = asyncio.create_task(self.controller.wait(NAME))
         await turns(2)
         if waiting.done():
             await waiting
