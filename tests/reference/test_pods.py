@@ -23,6 +23,7 @@ from fsm.runtimes.reference.driven import CallError, WorldError, first_of, turns
 from fsm.runtimes.reference.pods import Pods
 from fsm.runtimes.reference.pods.sandbox_controller import Controller
 from fsm.runtimes.reference.pods.surroundings import (
+    FAILURES,
     Containers,
     Leases,
     Metadata,
@@ -506,7 +507,8 @@ class RemovesWithoutStop(Pods):
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self.find(id)
         if not pod.is_noop("remove"):
-            await self._delete(pod)
+            with suppress(*FAILURES):
+                await self._delete(pod)
         self._take(pod, "remove", first_of(pod.offered("remove"), "removed"))
 
 

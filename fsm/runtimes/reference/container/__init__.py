@@ -1,7 +1,4 @@
-"""A container that is driven by the machine ``container-status``.
-
-The machine and the container's record must always show the same state.
-"""
+"""A container driven by the machine ``container-status``, which always shows the same state as the record."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -238,10 +235,7 @@ class Container(Driven):
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit.
-
-        If *exit_follows* is true and the process has already ended, leave its exit to the event that will report it.
-        """
+        """Kill the process and record its exit. If *exit_follows*, an earlier exit is left to the event ``exit``."""
         late = False
         try:
             try:

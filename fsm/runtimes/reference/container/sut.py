@@ -1,7 +1,4 @@
-"""The reference container under test, in a real directory and a simulated environment.
-
-The simulation can produce every outcome.
-"""
+"""The reference container under test, in a real directory and a simulated environment that can produce any outcome."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

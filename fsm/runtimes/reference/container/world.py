@@ -128,9 +128,7 @@ SIGNALLED: Final = 128
 
 
 def shell_code(code: int) -> int:
-    """Convert the return code of a process to the exit code that a shell reports.
-
-    The return code is negative if a signal has killed the process.
+    """Convert the return code of a process, which is negative after a signal, to the exit code of a shell.
 
     >>> shell_code(3), shell_code(-9)
     (3, 137)
@@ -245,20 +243,14 @@ class Processes:
             self._process.kill()
 
     async def dead(self) -> Exit:
-        """Wait for the end of a killed process.
-
-        Raise :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long.
-        """
+        """Wait for the end of a killed process. Raise :class:`LateError` if that takes too long."""
         ended = await self._wait()
         if "late" in self.faults:
             raise LateError(ended)
         return ended
 
     def delete(self) -> None:
-        """Delete the task, after killing its process if it is still running.
-
-        Raise :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
-        """
+        """Kill the process if it is still running, and delete the task. Raise :class:`NoTaskError` without a task."""
         self.faults.point("delete")
         with self._require_process() as process:  # the end of the context closes the input and waits
             process.kill()

@@ -140,7 +140,7 @@ class CRIService:
         self._stop_all()
         await self._drain()
         await self._pause("return")
-        self._return()
+        self._return(self._take_errors())
 
     async def _serve_until_end(self, ready: Callable[[], None]) -> None:
         self._serve(ready)
@@ -201,7 +201,7 @@ class CRIService:
         finished.cancel()
         late.cancel()
 
-    def _return(self) -> None:
+    def _take_errors(self) -> list[tuple[str, Exception]]:
         named = [
             ("registration", self.parts.registration),
             ("monitor", self.parts.monitor),
@@ -211,6 +211,9 @@ class CRIService:
         errors = [(what, part.take_error()) for what, part in named if part.state == "failed"]
         if self.parts.monitor.state == "stopping":
             errors.append(("timeout", TimeoutError("an event is still being handled")))
+        return errors
+
+    def _return(self, errors: Sequence[tuple[str, Exception]]) -> None:
         what = errors[0][0] if errors else "nothing"
         self.position.take("returns", what)
         if errors:

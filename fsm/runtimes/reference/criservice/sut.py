@@ -1,6 +1,6 @@
-"""The reference CRI service as a system under test. A gate stops Run before each phase.
+"""The reference CRI service under test, with a gate before each phase of Run.
 
-Directories, sockets and tasks are real. All failures are real too, except that the server cannot be closed.
+Directories, sockets, tasks and failures are real, except that the server refuses to be closed.
 """
 
 import asyncio

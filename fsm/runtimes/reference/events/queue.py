@@ -129,10 +129,7 @@ class EventQueue(Generic[E]):
             await self._send(event)
 
     def shutdown(self) -> None:
-        """Discard the retained events, and end each subscription once all its events are read.
-
-        A second call has no effect.
-        """
+        """Discard the retained events, and end each subscription once all its events are read."""
         if self.is_shut:
             return
         if not self._subscriptions:
@@ -241,10 +238,7 @@ class UpstreamEventQueue(EventQueue[E]):
         await super()._send(event)
 
     def subscribe(self) -> Subscription[E]:
-        """Return a new subscription.
-
-        Retained events that do not fit into its buffer delay all events that are sent later.
-        """
+        """Return a new subscription. Retained events that do not fit into its buffer delay all later events."""
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:
             subscription.waiting.appendleft(subscription.unread.pop())

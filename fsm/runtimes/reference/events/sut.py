@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Final
 
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.driven import Action, LoopSUT, ReferenceSUT
+from fsm.runtimes.reference.driven import Action, LoopSUT, ReferenceSUT, methods
 from fsm.runtimes.reference.events import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription, UpstreamEventQueue
 from fsm.sut import BrokenError, UnsupportedError
@@ -184,9 +184,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
                 return len(subscription.unread) > 1
             case _ if subscription and outcome in UNREAD:
                 fewer = len(subscription.unread) < UNREAD[outcome]
-                self._act_until(
-                    lambda: len(subscription.unread) == UNREAD[outcome], self._send if fewer else self._read
-                )
+                self._act_until(lambda: len(subscription.unread) == UNREAD[outcome], self.send if fewer else self.read)
             case _:
                 self._retain(RETAINED[outcome])
         return True
@@ -194,10 +192,10 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     def _retain(self, count: int) -> None:
         subscribed = self._subscription is not None
         if subscribed:
-            self._unsubscribe()
+            self.unsubscribe()
             self._lose(lost=False)
-        self._act_until(lambda: len(self.queue.retained) <= count, self._expire)
-        self._act_until(lambda: len(self.queue.retained) >= count, self._send)
+        self._act_until(lambda: len(self.queue.retained) <= count, self.expire)
+        self._act_until(lambda: len(self.queue.retained) >= count, self.send)
         if subscribed:
             self._subscription = self.queue.subscribe()
 
@@ -214,16 +212,9 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             self.queue.chance = lambda: lost
 
     def _actions(self) -> Mapping[str, Action]:
-        return {
-            "send": self._send,
-            "subscribe": self._subscribe,
-            "read": self._read,
-            "expire": self._expire,
-            "unsubscribe": self._unsubscribe,
-            "shutdown": self._shut_down,
-        }
+        return methods(self, "send", "subscribe", "read", "expire", "unsubscribe", "shutdown")
 
-    def _send(self) -> None:
+    def send(self) -> None:
         self.clock.time += 1
         self._sent += 1
         if not self.queue.is_shut:
@@ -238,25 +229,25 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         lost = isinstance(self.queue, UpstreamEventQueue) and self.queue.chance()
         return lost and not self.queue.is_shut and not self.queue.subscribed and not self.queue.retained
 
-    def _read(self) -> None:
+    def read(self) -> None:
         if self._subscription is None:
             raise UnsupportedError("there is no subscriber")
         event = self._subscription.read()
         self._take("delivered", event, self._due[:1])
         self._settle()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         self.clock.time = max(self.clock.time, self.queue.due)
         self.queue.expire()
 
-    def _subscribe(self) -> None:
+    def subscribe(self) -> None:
         try:
             self._subscription = self.queue.subscribe()
         except QueueShutError:
             return
         self._ended = False
 
-    def _unsubscribe(self) -> None:
+    def unsubscribe(self) -> None:
         if self._subscription is None:
             return
         waiting = len(self._subscription.waiting)
@@ -266,9 +257,9 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._due[: len(self._due) - waiting] = []
         self._settle()
 
-    def _shut_down(self) -> None:
+    def shutdown(self) -> None:
         if self._subscription and len(self._subscription.unread) == 1:
-            self._send()
+            self.send()
         before = len(self._outputs)
         self.queue.shutdown()
         self._outputs[before:] = self._outputs[before : before + 1]

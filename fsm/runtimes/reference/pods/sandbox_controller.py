@@ -1,7 +1,4 @@
-"""A counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``.
-
-It keeps a record of each sandbox.
-"""
+"""A counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``."""
 
 import asyncio
 from collections.abc import Callable
@@ -299,10 +296,7 @@ def _state_after_restart(world: Processes) -> str:
 
 
 class UpstreamController(Controller):
-    """containerd's controller, in which a sandbox stays ready until its task is deleted.
-
-    It may forget callers that wait for an exit.
-    """
+    """containerd's controller, in which a sandbox stays ready until its task is deleted, and waits may be forgotten."""
 
     profile = "upstream"
     _silent = False  # true while an exit is recorded without notifying the waiting callers
@@ -373,10 +367,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record *ended*, even if an earlier exit is recorded.
-
-        After a shutdown, the callers that wait for the exit are forgotten.
-        """
+        """Record *ended* even after an earlier exit. A shutdown forgets the callers that wait for the exit."""
         if self._silent:
             return
         if sandbox.exited.done():
