@@ -359,7 +359,7 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
     assert ([] if kind is UpstreamPods else [pod]) == list(sut.pods.list())
     sut._runner.run(sut.pods.remove(pod))
     assert (pod if kind is UpstreamPods else "") == sut.pods.names.get(NAME, "")
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert ([pod] if kind is UpstreamPods else []) == list(sut.pods.list())
 
 
@@ -371,7 +371,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
     """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert 1 == len(sut.pods.list())
     if taken:
         with pytest.raises(CallError, match="there is a pod"):
@@ -392,10 +392,10 @@ def test_a_pod_whose_task_cannot_be_looked_up(
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert ["SANDBOX_NOTREADY"] == list(sut.pods.list().values())
     sut.faults.clear()
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 

@@ -120,8 +120,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         flag = "yes" if self.service.is_initialized() else "no"
         return _system_shows(service=self.service.position.state, flag=flag, **states)
 
-    def arrange(self, event: str, outcome: str) -> bool:
-        del event
+    def arrange(self, _event: str, outcome: str) -> bool:
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
         return True

@@ -107,8 +107,7 @@ class UpstreamConstruction(Construction):
         self._leak("set-controller")
         self._fatal(TypeError("interface conversion: interface is nil, not *podsandbox.Controller"))
 
-    def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        del outcome
+    def fail(self, step: str, _outcome: str, error: Exception) -> NoReturn:
         self._leak(step)
         raise ConstructionError(f"{step}: {error}") from error
 

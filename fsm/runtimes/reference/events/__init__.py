@@ -176,8 +176,7 @@ class Backoff(Generic[E]):
             backlog.at_handler = False
             del self._keys[key]
 
-    def _fail(self, key: str, backlog: Backlog[E]) -> None:
-        del key  # only subclasses that drop events need the key
+    def _fail(self, _key: str, backlog: Backlog[E]) -> None:
         longer = min(2 * backlog.delay, LONGEST) or FIRST
         backlog.position.take("failed", "longest" if longer == LONGEST else "longer")
         backlog.wait(longer, self._clock.now())
@@ -196,10 +195,10 @@ class UpstreamBackoff(Backoff[E]):
     event.
     """
 
-    def _fail(self, key: str, backlog: Backlog[E]) -> None:
+    def _fail(self, _key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:
-            self._drop(key, *backlog.incoming)
+            self._drop(_key, *backlog.incoming)
             backlog.incoming.clear()
         else:
             backlog.incoming.append(backlog.events.popleft())
-        super()._fail(key, backlog)
+        super()._fail(_key, backlog)

@@ -178,13 +178,11 @@ class PodsSUT(LoopSUT[Pods]):
         calls = ("stop", "remove", "create-container", "status", "port-forward")
         return {
             **methods(self.pods, *calls, arguments=(self._last,)),
-            "run": self._run_pod,
+            **methods(self, "run", "exit", "restart"),
             "update-resources": lambda: self.pods.update_resources(self._last, self._new_limits()),
-            "exit": self._exit,
-            "restart": self._restart,
         }
 
-    async def _run_pod(self) -> None:
+    async def run(self) -> None:
         try:
             self._last = await self.pods.run(NAME, self._new_limits())
         finally:
@@ -194,7 +192,7 @@ class PodsSUT(LoopSUT[Pods]):
         self._limits += 1
         return {"cpu_shares": self._limits}
 
-    async def _exit(self) -> None:
+    async def exit(self) -> None:
         pod, world, watch = self._pod, self.worlds.get(self._last), None
         with suppress(CallError):
             watch = pod.watch if self._controller.status(self._last).state == READY else None
@@ -210,7 +208,7 @@ class PodsSUT(LoopSUT[Pods]):
         else:
             self.pods.exited(pod, Exit(9, self._now()))
 
-    async def _restart(self) -> None:
+    async def restart(self) -> None:
         await self.pods.close()
         await self._controller.close()
         world, file = self.worlds.get(self._last), self._disk / "metadata.json"
@@ -313,19 +311,16 @@ class PodSandboxSUT(LoopSUT[Controller]):
     def _actions(self) -> Mapping[str, Action]:
         return {
             **methods(self.controller, "stop", "shutdown", "status", "platform", "update", arguments=(NAME,)),
-            "create": self._create,
-            "start": self._start,
+            **methods(self, "create", "start", "handle", "unwatched"),
             "wait": lambda: self._finish(asyncio.create_task(self.controller.wait(NAME))),
             "exit": self._last.world.die,
-            "handle": self._handle,
-            "unwatched": self._break_watch,
         }
 
-    def _start(self) -> None:
+    def start(self) -> None:
         with suppress(CannotHappenError):  # a second start is unspecified
             self.controller.start(NAME)
 
-    async def _create(self) -> None:
+    async def create(self) -> None:
         self.controller.create(NAME)
         self._last = self.controller._store[NAME]  # noqa: SLF001
         if self._waiting is not None:  # wait for the new sandbox instead, which has the same name
@@ -333,7 +328,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
             await asyncio.wait([self._waiting])
             self._waiting = asyncio.create_task(self.controller.wait(NAME))
 
-    async def _handle(self) -> None:
+    async def handle(self) -> None:
         watch = self._last.watch
         if watch is not None and not watch.done():
             self._last.world.gate.set()
@@ -344,7 +339,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         else:
             self.controller.handle(self._last, Exit(9, 9))
 
-    async def _break_watch(self) -> None:
+    async def unwatched(self) -> None:
         world = self._last.world
         world.breaks = True
         world.gate.set()
