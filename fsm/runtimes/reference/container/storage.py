@@ -1,7 +1,6 @@
 """The record of one container in memory, and its checkpoint in the container's directory.
 
-Many threads may read while one writes. A writer changes a copy, which then atomically replaces the record, so readers
-need no lock and never wait.
+A writer changes a copy, which then atomically replaces the record, so readers need no lock and never wait.
 """
 
 import threading
@@ -22,9 +21,7 @@ class DeletedError(Exception):
 
 
 class StatusStorage:
-    """The record of the container whose directory is *root*.
-
-    Use :func:`store` or :func:`load` to create a storage.
+    """The record of the container whose directory is *root*, created by :func:`store` or :func:`load`.
 
     >>> import tempfile
     >>> def started(status: Status) -> Status:

@@ -50,10 +50,9 @@ class LateError(WorldError):
 
 @dataclass(eq=False)
 class SimulatedWorld:
-    """The simulated environment of one container, whose directory is *root*.
+    """The simulated environment of the container in *root*. The steps in ``faults`` fail until :meth:`end_event`.
 
-    The steps named in ``faults`` raise :class:`WorldError` until :meth:`end_event` is called. ``known`` is true if
-    containerd has a record of the container, and ``ended`` is true if the current event has killed the process.
+    ``known`` is true if containerd has a record of the container, and ``ended`` if the event has killed the process.
     """
 
     root: Path
@@ -156,11 +155,10 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 
 @dataclass(eq=False)
 class Processes:
-    """The environment of one pod sandbox on Linux, with a real process.
+    """The environment of one pod sandbox, with a real process. Every method may raise :class:`WorldError`.
 
-    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and the steps in *faults* always do.
-    *hook* is called after the sandbox's task was deleted, which is when containerd notifies NRI 0.1 plugins. Exits are
-    reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
+    The steps in *faults* always do. *hook* is called after the sandbox's task was deleted, when containerd notifies
+    NRI 0.1 plugins. Exits are reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

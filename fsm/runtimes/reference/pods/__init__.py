@@ -1,7 +1,6 @@
 """Pods of the CRI service, driven by the machine ``pod-sandbox``.
 
-A pod has a unique name, metadata in a file, an address, a pause process and containers. A run creates all this in
-stages, and undoes it if a stage fails.
+A pod has a unique name, metadata in a file, an address, a pause process and containers. A run creates it in stages.
 """
 
 import asyncio
@@ -114,18 +113,15 @@ class Pods:
         return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        pod, record = self._find_existing(id, "status"), SandboxRecord()
-        with suppress(CallError):
-            record = self.controller.status(id)
+        pod = self._find_existing(id, "status")
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
         kept = asdict(pod.metadata(pod.shows))
-        return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
+        return PodStatus(**kept, pid=self._sandbox(pod).pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in the pod *id*. If *create* is given, it is called to do this.
+        """Create a container in the pod *id*, with *create* if it is given.
 
-        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, such a pod
-        refuses them, and under a profile, it behaves like containerd.
+        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -304,11 +300,11 @@ class Pods:
                 if error.code != "NOT_FOUND":
                     raise
             reached = "ended"
-            pod.exit = pod.exit or self._exit(pod)
+            pod.exit = pod.exit or self._sandbox(pod).exit
             await perform(lambda: self.observer.stopped(pod.id))
             self.network.teardown(pod.id)
         except FAILURES as error:
-            if reached == "held" and self._exit(pod):
+            if reached == "held" and self._sandbox(pod).exit:
                 reached = "ended"  # the failure came after the exit
             return reached, str(error)
         return "freed", ""
@@ -321,10 +317,10 @@ class Pods:
         self._release(pod)
         await perform(lambda: self.observer.removed(pod.id))
 
-    def _exit(self, pod: Pod) -> Exit | None:
+    def _sandbox(self, pod: Pod) -> SandboxRecord:
         with suppress(CallError):
-            return self.controller.status(pod.id).exit
-        return None
+            return self.controller.status(pod.id)
+        return SandboxRecord()
 
     def _stop_watch(self, pod: Pod) -> None:
         if pod.watch:

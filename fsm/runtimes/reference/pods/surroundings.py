@@ -1,8 +1,4 @@
-"""The dependencies of pods, such as their containers, the network and the metadata.
-
-The base classes of containers and observers do nothing. Like CNI's host-local plugin, the network leases an address to
-each pod and records the lease in a file.
-"""
+"""The dependencies of pods: their containers, observers, network and metadata."""
 
 import asyncio
 import json
@@ -25,10 +21,9 @@ from fsm.runtimes.reference.driven import CallError, Driven, Faults, WorldError
 
 @dataclass(eq=False)
 class Containers:
-    """The containers of all pods. This base class has no containers.
+    """The containers of all pods. This base class has none, and its methods fail if their step is in *faults*.
 
-    Every method may be a coroutine function, and may raise :class:`~fsm.runtimes.reference.driven.WorldError`. A method
-    fails if its step, such as ``create container``, is in *faults*.
+    Every method may be a coroutine function, and may raise :class:`WorldError`.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -51,10 +46,7 @@ class PodObserver:
     """Base class of observers that are notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Called after the pause process of a pod was started, but before the pod is ready.
-
-        May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
-        """
+        """Called before a pod whose pause process was started is ready. May raise :class:`WorldError`."""
 
     def stopped(self, _pod: str) -> object:
         """Called when a pod was stopped and its pause process has ended."""
@@ -67,10 +59,7 @@ FAILURES: Final = (WorldError, OSError, CallError)
 
 
 class Stage(NamedTuple):
-    """A stage of a run, with a function that makes something and a function that undoes it.
-
-    Undoing must work even if making was never attempted, or has failed halfway.
-    """
+    """A stage of a run. ``unmake`` undoes ``make``, even if that was never attempted, or has failed halfway."""
 
     make: Callable[[], object]
     unmake: Callable[[], object] = bool
@@ -85,9 +74,7 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages in order, or raise :class:`MakeError` if one fails.
-
-    The failed stage and all earlier stages are undone in reverse order, until one of them cannot be undone.
+    """Make all stages in order. If one fails, undo it and all earlier ones in reverse order until one cannot be undone.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -123,11 +110,10 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 @dataclass(eq=False)
 class Leases:
-    """Leases of network addresses to pods.
+    """Leases of network addresses to pods, as of CNI's host-local plugin.
 
-    Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once and then
-    remembered. Every method may raise :class:`OSError` and :class:`~fsm.runtimes.reference.driven.WorldError`. A method
-    fails if its name is in *faults*.
+    Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once. Every method
+    may raise :class:`OSError` and :class:`WorldError`, and always does if its name is in *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
