@@ -309,8 +309,7 @@ class Container(Driven):
         self._require_storage().update_sync(lambda status: status.model_copy(update=fields))
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        first = {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
-        self.write(unknown=False, **({} if self._status().finished_at else first))
+        self.write(unknown=False, **({} if self._status().finished_at else _exit_fields(exit)))
 
     def clear(self) -> None:
         StatusStorage(self.root, Status()).delete()
@@ -339,8 +338,7 @@ def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Tas
     try:
         return load(root), task, looked_up
     except (CheckpointError, OSError):
-        lost = Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)
-        return StatusStorage(root, lost), task, looked_up
+        return StatusStorage(root, Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)), task, looked_up
 
 
 def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
@@ -362,17 +360,17 @@ def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Stat
         ):
             return status
         case ContainerState.RUNNING, None:
-            return _with_exit(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
+            return status.model_copy(update=_exit_fields(Exit(LOST_CODE, world.now())) | {"reason": LOST_REASON})
         case ContainerState.CREATED, Task(pid=pid, exit=None):
             return status.model_copy(update={"pid": pid, "started_at": world.now()})
         case ContainerState.CREATED | ContainerState.RUNNING, Task(started=True, exit=Exit() as ended):
-            return _with_exit(status, ended)
+            return status.model_copy(update=_exit_fields(ended))
         case _:
             return None
 
 
-def _with_exit(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's word)
-    return status.model_copy(update={"pid": 0, "finished_at": exit.at, "exit_code": exit.code})
+def _exit_fields(exit: Exit) -> dict[str, object]:  # noqa: A002  (the domain's word)
+    return {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
 
 
 def _state(status: Status, task: Task | None) -> str:

@@ -94,15 +94,12 @@ class Component(Driven):
             raise AssertionError
         return self.error
 
-    def release(self) -> None:
+    def discard(self) -> None:
+        """End the component as if the process had ended, and return to the initial state."""
         with suppress(OSError):
             self.close()
         if self._task is not None:
             self._task.cancel()
-
-    def discard(self) -> None:
-        """End the component as if the process had ended, and return to the initial state."""
-        self.release()
         self.position = driver(MACHINE).position()
 
     def open(self) -> None:

@@ -57,7 +57,7 @@ class ServiceSUT(LoopSUT[K]):
 
     async def _end(self) -> None:
         for component in self._made:
-            component.release()
+            component.discard()
         await cancel_others()
 
 

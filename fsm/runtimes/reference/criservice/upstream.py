@@ -43,8 +43,7 @@ class UpstreamService(CRIService):
         self.position.take("closes")
         await until(self._changed, lambda: self.parts.monitor.state != "stopping")
         await self._pause("return")
-        failed = {name: part for name, part in self._drained_parts().items() if part.state == "failed"}
-        errors |= {name: part.take_error() for name, part in failed.items()}
+        errors |= {name: part.take_error() for name, part in self._drained_parts().items() if part.state == "failed"}
         self._return([(name, errors[name]) for name in ("monitor", "server", "syncer") if name in errors][:1])
 
     def exited(self, pod: Pod, container: Container) -> None:

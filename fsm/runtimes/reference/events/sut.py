@@ -232,8 +232,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     def read(self) -> None:
         if self._subscription is None:
             raise UnsupportedError("there is no subscriber")
-        event = self._subscription.read()
-        self._take("delivered", event, self._due[:1])
+        self._take("delivered", self._subscription.read(), self._due[:1])
         self._settle()
 
     def expire(self) -> None:
@@ -265,8 +264,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._outputs[before:] = self._outputs[before : before + 1]
 
     def _discard_event(self, event: int) -> None:
-        newest = self._subscription is not None
-        self._take("discarded", event, self._due[-1:] if newest else self._due[:1])
+        self._take("discarded", event, self._due[-1:] if self._subscription else self._due[:1])
 
     def _take(self, how: str, event: int, expected: list[int]) -> None:
         if [event] != expected:

@@ -215,8 +215,7 @@ class Pods:
 
     async def _clear(self, id_: str) -> None:
         self.controller.recover(id_)
-        stages = self._stages(self.find(id_))
-        await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
+        await unmake([*self._stages(self.find(id_)), Stage(bool, lambda: self.containers.remove(id_))])
 
     async def _recover(self, metadata: Metadata) -> None:
         record = self.controller.recover(metadata.id)
