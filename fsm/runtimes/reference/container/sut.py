@@ -167,8 +167,6 @@ class ContainerSUT(ReferenceSUT[Container]):
                 record = self.container.record()
                 ran = record is not None and record.started_at
                 self.world.process = None if ran else Task(1, exit=Exit(KILLED, self.world.now()))
-            case _:
-                pass
 
 
 def _fields(part: Record) -> dict[str, Any]:

@@ -122,7 +122,10 @@ class CRIService:
             await self._recover()
         except Exception as error:  # noqa: BLE001  (any error is returned)
             self._fail("recovery", error)
-        self._launch()
+        self.position.take("recovers")
+        self.parts.monitor.start()
+        for part in (*self.parts.syncers, self.parts.server):
+            part.start()
         await self._pause("register")
         await self.parts.registration.register()
         await self._run_until_end(ready)
@@ -164,12 +167,6 @@ class CRIService:
         errors = self._stop_all()
         if errors:
             raise CloseError(str(errors[0])) from errors[0]
-
-    def _launch(self) -> None:
-        self.position.take("recovers")
-        self.parts.monitor.start()
-        for part in (*self.parts.syncers, self.parts.server):
-            part.start()
 
     def _serve(self, ready: Callable[[], None]) -> None:
         self.position.take("registers")

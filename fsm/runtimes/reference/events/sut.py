@@ -69,8 +69,6 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
                 backlog.delay = max(backlog.delay, ALMOST)
             case "failed", "longer" if backlog.delay == ALMOST:
                 backlog.delay = ALMOST / 2
-            case _:
-                pass
         return True
 
     def _actions(self) -> Mapping[str, Action]:
