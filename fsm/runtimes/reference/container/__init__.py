@@ -140,7 +140,8 @@ class Container(Driven):
     def oom(self) -> None:
         with self._step():
             self.position.outcomes("oom")
-            self.mark_oom()
+            if self.storage:
+                self.write(reason=OOM_KILLED)
             self.position.take("oom")
 
     @contextmanager
@@ -275,10 +276,6 @@ class Container(Driven):
         except (WorldError, OSError) as error:
             return self._failure("failed", error)
         return "updated"
-
-    def mark_oom(self) -> None:
-        if self.storage:
-            self.write(reason=OOM_KILLED)
 
     def use(self, names: set[str]) -> str:
         try:

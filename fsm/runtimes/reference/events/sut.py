@@ -41,16 +41,14 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         self.clock = TurnedClock(hurried=True)
         self.backoff = self._kind(self._handle, self.clock)
         self._last_event = 0
-        self._reported = 0
         self._due = False
 
     def shows(self) -> str:
         return self.backoff.shows(KEY)
 
     def outputs(self) -> list[str]:
-        new = len(self.backoff.dropped) - self._reported
-        self._reported += new
-        return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
+        dropped, self.backoff.dropped = self.backoff.dropped, []
+        return ["dropped"] if dropped and self.shows() != "stopped" else []
 
     def arrange(self, event: str, outcome: str) -> bool:
         backlog = self._backlog()

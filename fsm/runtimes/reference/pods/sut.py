@@ -94,7 +94,8 @@ class PodsSUT(LoopSUT[Pods]):
         self.worlds: dict[str, Processes] = {}
         self.containers = Containers(self.faults)
         self._now = partial(next, count(1_001))
-        self._limits, self._last, self._restart_to = 0, ABSENT, ""
+        self._limits = count(1)
+        self._last, self._restart_to = ABSENT, ""
         self._start()
 
     def _start(self) -> None:
@@ -179,18 +180,14 @@ class PodsSUT(LoopSUT[Pods]):
         return {
             **methods(self.pods, *calls, arguments=(self._last,)),
             **methods(self, "run", "exit", "restart"),
-            "update-resources": lambda: self.pods.update_resources(self._last, self._new_limits()),
+            "update-resources": lambda: self.pods.update_resources(self._last, {"cpu_shares": next(self._limits)}),
         }
 
     async def run(self) -> None:
         try:
-            self._last = await self.pods.run(NAME, self._new_limits())
+            self._last = await self.pods.run(NAME, {"cpu_shares": next(self._limits)})
         finally:
             self._last = self.pods.names.get(NAME, "") or self._last
-
-    def _new_limits(self) -> dict[str, int]:
-        self._limits += 1
-        return {"cpu_shares": self._limits}
 
     async def exit(self) -> None:
         pod, world, watch = self._pod, self.worlds.get(self._last), None
