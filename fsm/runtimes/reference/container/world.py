@@ -141,8 +141,7 @@ class WatchError(WorldError):
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
     while (code := process.poll()) is None:
-        loop = asyncio.get_running_loop()
-        seen = asyncio.Event()
+        loop, seen = asyncio.get_running_loop(), asyncio.Event()
         descriptor = os.pidfd_open(process.pid)
         loop.add_reader(descriptor, seen.set)
         try:
@@ -264,9 +263,9 @@ class Processes:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def die(self) -> None:
-        if self.runs():
-            self._require_process().terminate()
-            self._require_process().wait()
+        if self._process is not None and self.runs():
+            self._process.terminate()
+            self._process.wait()
 
     def runs(self) -> bool:
         return self._process is not None and self.ended() is None

@@ -129,9 +129,9 @@ class Controller:
             self._describe(sandbox, sandbox.world.run())
         except WorldError as error:
             self._fail_start(sandbox, str(error))
-            return
-        self._take(sandbox, "start", "started")
-        sandbox.watch = self._tasks.start(self._watch(sandbox))
+        else:
+            self._take(sandbox, "start", "started")
+            sandbox.watch = self._tasks.start(self._watch(sandbox))
 
     async def stop(self, name: str) -> None:
         if (sandbox := self._begin(name, "stop")) is None:
