@@ -146,10 +146,10 @@ class ClearsFirst(Container):
 
 
 class OOMIsAnExit(Container):
-    def mark_oom(self) -> None:
-        super().mark_oom()
-        if self.storage and self._status().started_at:
-            self.write(finished_at=self.world.now())
+    def write(self, **fields: object) -> None:
+        super().write(**fields)
+        if "OOMKilled" in fields.values() and self._status().started_at:
+            super().write(finished_at=self.world.now())
 
 
 class WritesInPlace(Container):

@@ -23,6 +23,7 @@ from fsm.runtimes.reference.driven import CallError, WorldError, first_of, turns
 from fsm.runtimes.reference.pods import Pods
 from fsm.runtimes.reference.pods.sandbox_controller import Controller
 from fsm.runtimes.reference.pods.surroundings import (
+    FAILURES,
     Containers,
     Leases,
     Metadata,
@@ -352,7 +353,7 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
     assert ([] if kind is UpstreamPods else [pod]) == list(sut.pods.list())
     sut._runner.run(sut.pods.remove(pod))
     assert (pod if kind is UpstreamPods else "") == sut.pods.names.get(NAME, "")
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert ([pod] if kind is UpstreamPods else []) == list(sut.pods.list())
 
 
@@ -361,7 +362,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
     """After a restart, all names stay reserved. In containerd, the names of pods without a pause container do not."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert 1 == len(sut.pods.list())
     if taken:
         with pytest.raises(CallError, match="there is a pod"):
@@ -379,10 +380,10 @@ def test_a_pod_whose_task_cannot_be_looked_up(
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert ["SANDBOX_NOTREADY"] == list(sut.pods.list().values())
     sut.faults.clear()
-    sut._runner.run(sut._restart())
+    sut._runner.run(sut.restart())
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 
@@ -494,7 +495,8 @@ class RemovesWithoutStop(Pods):
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self.find(id)
         if not pod.is_noop("remove"):
-            await self._delete(pod)
+            with suppress(*FAILURES):
+                await self._delete(pod)
         self._take(pod, "remove", first_of(pod.offered("remove"), "removed"))
 
 

@@ -1,7 +1,4 @@
-"""A container that is driven by the machine ``container-status``.
-
-The machine and the container's record must always show the same state.
-"""
+"""A container driven by the machine ``container-status``, which always shows the same state as the record."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +22,8 @@ from fsm.runtimes.reference.container.world import (
 )
 from fsm.runtimes.reference.driven import ABSENT, Driven, WorldError, driver, first_of, raise_reply
 
+MACHINE: Final = "container-status"
+
 Effect: TypeAlias = Callable[[set[str]], str]
 
 START_ERROR_CODE: Final = 128
@@ -32,24 +31,36 @@ START_ERROR: Final = "StartError"
 OOM_KILLED: Final = "OOMKilled"
 
 
-class Effects:
-    """The effects of events on a container's record and on its environment.
+class Container(Driven):
+    """A container whose record is in the directory *root* and whose process is in *world*. Thread-safe.
 
-    ``beginnings`` maps events to the methods that carry them out, and ``endings`` maps calls that take time to the
+    If *profile* is not empty, the machine behaves as under that profile. Each stage of a call is atomic. ``storage`` is
+    ``None`` while there is no record.
+
+    ``_beginnings`` maps events to the methods that carry them out, and ``_endings`` maps calls that take time to the
     methods that complete them. All other events only need :meth:`use`. Each method gets the names of the possible
-    outcomes and returns the one that occurred. After a failure, the reason is in ``why``.
+    outcomes and returns the one that occurred. After a failure, the reason is in ``_why``.
 
-    ``storage`` is ``None`` while there is no record. ``resources`` and ``exit`` are the arguments of the current event.
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     container = Container(Path(folder, "c1"), SimulatedWorld(Path(folder, "c1")))
+    ...     container.call("create")
+    ...     container.call("start")
+    ...     container.call("stop")
+    ...     container.state, container.status().exit_code
+    ('exited', 137)
     """
 
-    def __init__(self, root: Path, world: SimulatedWorld) -> None:
+    def __init__(self, root: Path, world: SimulatedWorld, profile: str = "") -> None:
+        super().__init__(driver(MACHINE, profile).position())
         self.root = root
         self.world = world
         self.storage: StatusStorage | None = None
         self.resources: Resources | None = None
-        self.exit = Exit(0, 0)
-        self.why = ""
-        self.beginnings: Mapping[str, Effect] = {
+        self._exited = Exit(0, 0)
+        self._why = ""
+        self._lock = threading.RLock()
+        self._beginnings: Mapping[str, Effect] = {
             "create": self._create,
             "start": self._begin_start,
             "stop": self._stop,
@@ -57,10 +68,109 @@ class Effects:
             "exit": self._exit,
             "update-resources": self._update,
         }
-        self.endings: Mapping[str, Effect] = {"start": self._end_start, "remove": self._end_removal}
+        self._endings: Mapping[str, Effect] = {"start": self._end_start, "remove": self._end_removal}
+
+    @classmethod
+    def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
+        """Return the container after a restart.
+
+        If containerd has no record of the container, its directory is deleted. If containerd's record cannot be read,
+        the container is left out until a later restart can read it. In both cases, the container is absent.
+        """
+        self = cls(root, world, profile)
+        before, outcome = ABSENT, ""
+        try:
+            world.look()
+            before, self.storage = _recover_record(root, world)
+            outcome = self.storage.state().name.lower()
+        except NoRecordError:
+            self.clear()
+        except WorldError:
+            if root.exists():
+                storage, task, _ = _read_remains(root, world)
+                before, outcome = _state(storage.get(), task), "skipped"
+        self.position = driver(MACHINE, profile).position(before)
+        self.position.take("restart", outcome)
+        self._check()
+        return self
+
+    @property
+    def shows(self) -> str:
+        with self._lock:
+            return self.position.shows
+
+    def record(self) -> Status | None:
+        """Return a copy of the record, or ``None`` if there is no record. This never waits for a call."""
+        return self.storage.get() if self.storage else None
+
+    def peek(self) -> Status | None:
+        return self.storage.peek() if self.storage else None
+
+    def status(self) -> Status:
+        with self._step():
+            self._begin("status")
+            return self._status()
+
+    def call(self, event: str, resources: Resources | None = None) -> None:
+        """Make the call *event* from beginning to end. Only a creation or an update uses *resources*."""
+        in_progress = self.begin(event, resources)
+        while in_progress:
+            in_progress = self.end(event)
+
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
+        with self._step():
+            self.resources = resources
+            return self._begin(event)
+
+    def end(self, event: str) -> bool:
+        """Perform the next stage of the call *event*. Return whether the call is still in progress."""
+        with self._step():
+            try:
+                names = {way.name for way in self.choices(event, ends=True)}
+            except CannotHappenError:
+                return self._begin(event)  # another call has already done this work
+            return self._finish(event, self._endings[event](names), ends=True)
+
+    def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
+        """Record *exit*, unless an earlier exit is recorded. After an :class:`OSError`, report it again."""
+        with self._step():
+            self._exited = exit
+            self._begin("exit")
+
+    def oom(self) -> None:
+        with self._step():
+            self.position.outcomes("oom")
+            if self.storage:
+                self.write(reason=OOM_KILLED)
+            self.position.take("oom")
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            finally:
+                self._check()
+
+    def _begin(self, event: str) -> bool:
+        self._why = f"a container in state {self.state}"
+        outcome = "" if self.is_noop(event) else self._beginnings.get(event, self.use)(self.offered(event))
+        return self._finish(event, outcome)
+
+    def _finish(self, event: str, outcome: str, *, ends: bool = False) -> bool:
+        way = self.take(event, outcome, ends=ends)
+        raise_reply(event, way, self._why)
+        return way.begins
+
+    def _check(self) -> None:
+        if self.storage and not self.storage.known:
+            return
+        shows = self.storage.state().value if self.storage else ABSENT
+        if shows != self.position.shows:
+            raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")
 
     def _failure(self, outcome: str, error: Exception) -> str:
-        self.why = str(error)
+        self._why = str(error)
         return outcome
 
     def _create(self, _names: set[str]) -> str:
@@ -126,10 +236,7 @@ class Effects:
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit.
-
-        If *exit_follows* is true and the process has already ended, leave its exit to the event that will report it.
-        """
+        """Kill the process and record its exit. If *exit_follows*, an earlier exit is left to the event ``exit``."""
         late = False
         try:
             try:
@@ -139,7 +246,7 @@ class Effects:
                     return "gone-already"
                 ended = Exit(LOST_CODE, self.world.now())
             except LateError as error:
-                self.why = str(error)
+                self._why = str(error)
                 ended, late = error.exit, True
             self._record_exit(ended)
         except (WorldError, OSError) as error:
@@ -159,7 +266,7 @@ class Effects:
         return "removed"
 
     def _exit(self, names: set[str]) -> str:
-        self._record_exit(self.exit)
+        self._record_exit(self._exited)
         return next(iter(names))
 
     def _update(self, _names: set[str]) -> str:
@@ -169,10 +276,6 @@ class Effects:
         except (WorldError, OSError) as error:
             return self._failure("failed", error)
         return "updated"
-
-    def mark_oom(self) -> None:
-        if self.storage:
-            self.write(reason=OOM_KILLED)
 
     def use(self, names: set[str]) -> str:
         try:
@@ -203,135 +306,12 @@ class Effects:
         self._require_storage().update_sync(lambda status: status.model_copy(update=fields))
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        first = {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
-        self.write(unknown=False, **({} if self._status().finished_at else first))
+        self.write(unknown=False, **({} if self._status().finished_at else _exit_fields(exit)))
 
     def clear(self) -> None:
         StatusStorage(self.root, Status()).delete()
         with suppress(OSError):
             self.root.rmdir()
-
-
-MACHINE: Final = "container-status"
-
-
-class Container(Effects, Driven):
-    """A container whose record is in the directory *root* and whose process is in *world*. Thread-safe.
-
-    If *profile* is not empty, the machine behaves as under that profile. Each stage of a call is atomic.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     container = Container(Path(folder, "c1"), SimulatedWorld(Path(folder, "c1")))
-    ...     container.call("create")
-    ...     container.call("start")
-    ...     container.call("stop")
-    ...     container.state, container.status().exit_code
-    ('exited', 137)
-    """
-
-    def __init__(self, root: Path, world: SimulatedWorld, profile: str = "") -> None:
-        super().__init__(root, world)
-        self._lock = threading.RLock()
-        self.position = driver(MACHINE, profile).position()
-
-    @classmethod
-    def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
-        """Return the container after a restart.
-
-        If containerd has no record of the container, its directory is deleted. If containerd's record cannot be read,
-        the container is left out until a later restart can read it. In both cases, the container is absent.
-        """
-        self = cls(root, world, profile)
-        before, outcome = ABSENT, ""
-        try:
-            world.look()
-            before, self.storage = _recover_record(root, world)
-            outcome = self.storage.state().name.lower()
-        except NoRecordError:
-            self.clear()
-        except WorldError:
-            if root.exists():
-                storage, task, _ = _read_remains(root, world)
-                before, outcome = _state(storage.get(), task), "skipped"
-        self.position = driver(MACHINE, profile).position(before)
-        self.position.take("restart", outcome)
-        self._check()
-        return self
-
-    @property
-    def shows(self) -> str:
-        with self._lock:
-            return self.position.shows
-
-    def record(self) -> Status | None:
-        """Return a copy of the record, or ``None`` if there is no record. This never waits for a call."""
-        return self.storage.get() if self.storage else None
-
-    def peek(self) -> Status | None:
-        return self.storage.peek() if self.storage else None
-
-    def status(self) -> Status:
-        with self._step():
-            self._begin("status")
-            return self._status()
-
-    def call(self, event: str, resources: Resources | None = None) -> None:
-        """Make the call *event* from beginning to end. Only a creation or an update uses *resources*."""
-        in_progress = self.begin(event, resources)
-        while in_progress:
-            in_progress = self.end(event)
-
-    def begin(self, event: str, resources: Resources | None = None) -> bool:
-        with self._step():
-            self.resources = resources
-            return self._begin(event)
-
-    def end(self, event: str) -> bool:
-        """Perform the next stage of the call *event*. Return whether the call is still in progress."""
-        with self._step():
-            try:
-                names = {way.name for way in self.choices(event, ends=True)}
-            except CannotHappenError:
-                return self._begin(event)  # another call has already done this work
-            return self._finish(event, self.endings[event](names), ends=True)
-
-    def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record *exit*, unless an earlier exit is recorded. After an :class:`OSError`, report it again."""
-        with self._step():
-            self.exit = exit
-            self._begin("exit")
-
-    def oom(self) -> None:
-        with self._step():
-            self.position.outcomes("oom")
-            self.mark_oom()
-            self.position.take("oom")
-
-    @contextmanager
-    def _step(self) -> Iterator[None]:
-        with self._lock:
-            try:
-                yield
-            finally:
-                self._check()
-
-    def _begin(self, event: str) -> bool:
-        self.why = f"a container in state {self.state}"
-        outcome = "" if self.is_noop(event) else self.beginnings.get(event, self.use)(self.offered(event))
-        return self._finish(event, outcome)
-
-    def _finish(self, event: str, outcome: str, *, ends: bool = False) -> bool:
-        way = self.take(event, outcome, ends=ends)
-        raise_reply(event, way, self.why)
-        return way.begins
-
-    def _check(self) -> None:
-        if self.storage and not self.storage.known:
-            return
-        shows = self.storage.state().value if self.storage else ABSENT
-        if shows != self.position.shows:
-            raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")
 
 
 def _recover_record(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
@@ -355,8 +335,7 @@ def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Tas
     try:
         return load(root), task, looked_up
     except (CheckpointError, OSError):
-        lost = Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)
-        return StatusStorage(root, lost), task, looked_up
+        return StatusStorage(root, Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)), task, looked_up
 
 
 def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
@@ -378,17 +357,17 @@ def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Stat
         ):
             return status
         case ContainerState.RUNNING, None:
-            return _with_exit(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
+            return status.model_copy(update=_exit_fields(Exit(LOST_CODE, world.now())) | {"reason": LOST_REASON})
         case ContainerState.CREATED, Task(pid=pid, exit=None):
             return status.model_copy(update={"pid": pid, "started_at": world.now()})
         case ContainerState.CREATED | ContainerState.RUNNING, Task(started=True, exit=Exit() as ended):
-            return _with_exit(status, ended)
+            return status.model_copy(update=_exit_fields(ended))
         case _:
             return None
 
 
-def _with_exit(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's word)
-    return status.model_copy(update={"pid": 0, "finished_at": exit.at, "exit_code": exit.code})
+def _exit_fields(exit: Exit) -> dict[str, object]:  # noqa: A002  (the domain's word)
+    return {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
 
 
 def _state(status: Status, task: Task | None) -> str:

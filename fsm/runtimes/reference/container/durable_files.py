@@ -1,8 +1,7 @@
 """Files that are written and removed atomically and durably, and durable directories.
 
-Whatever system call a crash interrupts, a file has either its old or its new content, and never a part of it. Temporary
-files that a crash leaves are deleted by :func:`remove` and by the next :func:`write`. Two processes or threads must not
-write a file at the same time.
+After a crash at any time, a file has its old or its new content. Temporary files that are left are deleted by
+:func:`remove` and by the next :func:`write`. Two processes or threads must not write a file at the same time.
 """
 
 import os
@@ -20,10 +19,9 @@ class UnknownContentError(OSError):
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of *path* with *data*.
+    """Replace the content of *path* with *data*. After an :class:`OSError`, the file has its old content.
 
-    After an :class:`OSError`, the file still has its old content. Only after an :class:`UnknownContentError`, it may
-    have either content and should be read again.
+    Only after an :class:`UnknownContentError`, it may have either content and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:

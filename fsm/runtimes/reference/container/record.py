@@ -43,10 +43,9 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
-        """Match the keys of a file to fields as Go does.
+        """Match keys to fields like Go, which ignores case, unknown keys, and keys whose value is ``null``.
 
-        Go ignores case, unknown keys, and keys whose value is ``null``. A validation context indicates that a file is
-        read.
+        A validation context indicates that a file is read.
         """
         if info.context is None or not isinstance(data, dict):
             return data
@@ -119,8 +118,7 @@ class Resources(Record):
 class Status(Record):
     """A container's record. Times are in nanoseconds since the epoch, or 0 if unset.
 
-    ``starting``, ``removing`` and ``unknown`` exist only in memory. ``restore`` is new in containerd 2.1, so it is
-    ``None`` in the records of earlier versions.
+    The ``FLAGS`` exist only in memory. ``restore`` is ``None`` in the records of containerd before 2.1.
 
     >>> status = Status(created_at=1)
     >>> status.state().value
@@ -194,9 +192,7 @@ def _escape(text: str, *, old: bool) -> str:
 
 
 def decode(data: bytes, path: str = "") -> Status:
-    """Decode the record in *data*. Raise :class:`CheckpointError` with *path* if it is invalid.
-
-    If a key is repeated, the last one wins.
+    """Decode the record in *data*. Raise :class:`CheckpointError` with *path* if it is invalid. The last key wins.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3

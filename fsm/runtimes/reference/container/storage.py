@@ -1,7 +1,6 @@
 """The record of one container in memory, and its checkpoint in the container's directory.
 
-Many threads may read while one writes. A writer changes a copy, which then atomically replaces the record, so readers
-need no lock and never wait.
+A writer changes a copy, which then atomically replaces the record, so readers need no lock and never wait.
 """
 
 import threading
@@ -22,9 +21,7 @@ class DeletedError(Exception):
 
 
 class StatusStorage:
-    """The record of the container whose directory is *root*.
-
-    Use :func:`store` or :func:`load` to create a storage.
+    """The record of the container whose directory is *root*, created by :func:`store` or :func:`load`.
 
     >>> import tempfile
     >>> def started(status: Status) -> Status:
@@ -47,10 +44,7 @@ class StatusStorage:
         self._writer: int | None = None
         self._deleted = False
         self.known = True
-        """True if the record is at least as new as the file.
-
-        It is false after a failed write that was not undone.
-        """
+        """False after a failed write that was not undone: the file may then be newer than the record."""
 
     def get(self) -> Status:
         """Return a copy of the record. After a deletion, this is the last record."""
@@ -70,11 +64,9 @@ class StatusStorage:
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
         """Replace the record with the result of *change*, which is called with a copy of it.
 
-        If *checkpointed* is true, also write the file. If *change* raises an error or returns an invalid record,
-        nothing changes. Raise :class:`DeletedError` if the record was deleted, and :class:`RuntimeError` for an update
-        within an update. A failed write raises :class:`OSError`. If this is
-        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, the file may be newer than the
-        record, and ``known`` becomes false.
+        If *checkpointed* is true, write the file first. If *change* raises an error or returns an invalid record,
+        nothing changes. Raise :class:`DeletedError` if the record was deleted, :class:`RuntimeError` for an update
+        within an update, and :class:`OSError` for a failed write.
         """
         if self._writer == threading.get_ident():
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
@@ -94,11 +86,7 @@ class StatusStorage:
                 self._writer = None
 
     def update_sync(self, change: StatusChange) -> None:
-        """Like :meth:`update`, but write the file first.
-
-        After an :class:`OSError`, both the file and the record are unchanged, unless it is an
-        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`.
-        """
+        """Write the file and update the record. After an :class:`OSError`, both are unchanged if ``known`` is true."""
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:

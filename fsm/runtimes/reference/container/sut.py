@@ -1,7 +1,4 @@
-"""The reference container under test, in a real directory and a simulated environment.
-
-The simulation can produce every outcome.
-"""
+"""The reference container under test, in a real directory and a simulated environment that can produce any outcome."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -170,8 +167,6 @@ class ContainerSUT(ReferenceSUT[Container]):
                 record = self.container.record()
                 ran = record is not None and record.started_at
                 self.world.process = None if ran else Task(1, exit=Exit(KILLED, self.world.now()))
-            case _:
-                pass
 
 
 def _fields(part: Record) -> dict[str, Any]:

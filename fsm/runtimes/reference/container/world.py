@@ -50,10 +50,9 @@ class LateError(WorldError):
 
 @dataclass(eq=False)
 class SimulatedWorld:
-    """The simulated environment of one container, whose directory is *root*.
+    """The simulated environment of the container in *root*. The steps in ``faults`` fail until :meth:`end_event`.
 
-    The steps named in ``faults`` raise :class:`WorldError` until :meth:`end_event` is called. ``known`` is true if
-    containerd has a record of the container, and ``ended`` is true if the current event has killed the process.
+    ``known`` is true if containerd has a record of the container, and ``ended`` if the event has killed the process.
     """
 
     root: Path
@@ -128,9 +127,7 @@ SIGNALLED: Final = 128
 
 
 def shell_code(code: int) -> int:
-    """Convert the return code of a process to the exit code that a shell reports.
-
-    The return code is negative if a signal has killed the process.
+    """Convert the return code of a process, which is negative after a signal, to the exit code of a shell.
 
     >>> shell_code(3), shell_code(-9)
     (3, 137)
@@ -144,8 +141,7 @@ class WatchError(WorldError):
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
     while (code := process.poll()) is None:
-        loop = asyncio.get_running_loop()
-        seen = asyncio.Event()
+        loop, seen = asyncio.get_running_loop(), asyncio.Event()
         descriptor = os.pidfd_open(process.pid)
         loop.add_reader(descriptor, seen.set)
         try:
@@ -158,11 +154,10 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 
 @dataclass(eq=False)
 class Processes:
-    """The environment of one pod sandbox on Linux, with a real process.
+    """The environment of one pod sandbox, with a real process. Every method may raise :class:`WorldError`.
 
-    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and the steps in *faults* always do.
-    *hook* is called after the sandbox's task was deleted, which is when containerd notifies NRI 0.1 plugins. Exits are
-    reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
+    The steps in *faults* always do. *hook* is called after the sandbox's task was deleted, when containerd notifies
+    NRI 0.1 plugins. Exits are reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -245,20 +240,14 @@ class Processes:
             self._process.kill()
 
     async def dead(self) -> Exit:
-        """Wait for the end of a killed process.
-
-        Raise :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long.
-        """
+        """Wait for the end of a killed process. Raise :class:`LateError` if that takes too long."""
         ended = await self._wait()
         if "late" in self.faults:
             raise LateError(ended)
         return ended
 
     def delete(self) -> None:
-        """Delete the task, after killing its process if it is still running.
-
-        Raise :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
-        """
+        """Kill the process if it is still running, and delete the task. Raise :class:`NoTaskError` without a task."""
         self.faults.point("delete")
         with self._require_process() as process:  # the end of the context closes the input and waits
             process.kill()
@@ -274,9 +263,9 @@ class Processes:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def die(self) -> None:
-        if self.runs():
-            self._require_process().terminate()
-            self._require_process().wait()
+        if self._process is not None and self.runs():
+            self._process.terminate()
+            self._process.wait()
 
     def runs(self) -> bool:
         return self._process is not None and self.ended() is None

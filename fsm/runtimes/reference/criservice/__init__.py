@@ -122,7 +122,10 @@ class CRIService:
             await self._recover()
         except Exception as error:  # noqa: BLE001  (any error is returned)
             self._fail("recovery", error)
-        self._launch()
+        self.position.take("recovers")
+        self.parts.monitor.start()
+        for part in (*self.parts.syncers, self.parts.server):
+            part.start()
         await self._pause("register")
         await self.parts.registration.register()
         await self._run_until_end(ready)
@@ -140,7 +143,7 @@ class CRIService:
         self._stop_all()
         await self._drain()
         await self._pause("return")
-        self._return()
+        self._return(self._take_errors())
 
     async def _serve_until_end(self, ready: Callable[[], None]) -> None:
         self._serve(ready)
@@ -164,12 +167,6 @@ class CRIService:
         errors = self._stop_all()
         if errors:
             raise CloseError(str(errors[0])) from errors[0]
-
-    def _launch(self) -> None:
-        self.position.take("recovers")
-        self.parts.monitor.start()
-        for part in (*self.parts.syncers, self.parts.server):
-            part.start()
 
     def _serve(self, ready: Callable[[], None]) -> None:
         self.position.take("registers")
@@ -201,7 +198,7 @@ class CRIService:
         finished.cancel()
         late.cancel()
 
-    def _return(self) -> None:
+    def _take_errors(self) -> list[tuple[str, Exception]]:
         named = [
             ("registration", self.parts.registration),
             ("monitor", self.parts.monitor),
@@ -211,6 +208,9 @@ class CRIService:
         errors = [(what, part.take_error()) for what, part in named if part.state == "failed"]
         if self.parts.monitor.state == "stopping":
             errors.append(("timeout", TimeoutError("an event is still being handled")))
+        return errors
+
+    def _return(self, errors: Sequence[tuple[str, Exception]]) -> None:
         what = errors[0][0] if errors else "nothing"
         self.position.take("returns", what)
         if errors:

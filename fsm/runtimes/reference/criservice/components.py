@@ -11,7 +11,7 @@ from typing import Final
 
 from asyncinotify import Inotify, Mask, Watch
 
-from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.driven import Driven, driver
 from fsm.runtimes.reference.events import Backoff
 from fsm.runtimes.reference.events.queue import EventQueue
@@ -94,15 +94,12 @@ class Component(Driven):
             raise AssertionError
         return self.error
 
-    def release(self) -> None:
+    def discard(self) -> None:
+        """End the component as if the process had ended, and return to the initial state."""
         with suppress(OSError):
             self.close()
         if self._task is not None:
             self._task.cancel()
-
-    def discard(self) -> None:
-        """End the component as if the process had ended, and return to the initial state."""
-        self.release()
         self.position = driver(MACHINE).position()
 
     def open(self) -> None:
@@ -165,12 +162,12 @@ class EventMonitor(Component):
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        ticking = asyncio.create_task(self.backoff.run())
-        stopping = asyncio.create_task(self._stopping.wait())
-        coming: asyncio.Future[tuple[str, str]] | None = None
+        tasks = Tasks()
+        tasks.start(self.backoff.run())
+        stopping = tasks.start(self._stopping.wait())
         try:
             while not self._stopping.is_set():
-                coming = asyncio.ensure_future(self._next())
+                coming = tasks.start(self._next())
                 await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 async with self._at_handler:  # wait for a retry in progress
                     pass
@@ -179,10 +176,8 @@ class EventMonitor(Component):
         except StopAsyncIteration:
             raise SubscriptionError("the subscription has ended") from None
         finally:
-            ticking.cancel()
-            stopping.cancel()
-            if coming is not None:
-                coming.cancel()
+            for task in tasks:
+                task.cancel()
 
     def close(self) -> None:
         self._stopping.set()
@@ -230,10 +225,7 @@ class Registration(Component):
 
 
 class Watches:
-    """The directory watches of one event loop.
-
-    They share one inotify instance, because a user may have only 128 instances.
-    """
+    """The directory watches of one event loop. They share an inotify instance, because a user may have only 128."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inotify = Inotify(sync_timeout=0)

@@ -57,7 +57,7 @@ class ServiceSUT(LoopSUT[K]):
 
     async def _end(self) -> None:
         for component in self._made:
-            component.release()
+            component.discard()
         await cancel_others()
 
 
@@ -94,8 +94,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
             return "watchers" if queues else "watchers without a queue"
         return "queue" if queues else "nothing"
 
-    def arrange(self, event: str, outcome: str) -> bool:
-        del event
+    def arrange(self, _event: str, outcome: str) -> bool:
         self._fails = outcome in (LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
         return self._fails or outcome not in LEAKS + FAILS
 

@@ -1,6 +1,6 @@
-"""The reference CRI service as a system under test. A gate stops Run before each phase.
+"""The reference CRI service under test, with a gate before each phase of Run.
 
-Directories, sockets and tasks are real. All failures are real too, except that the server cannot be closed.
+Directories, sockets, tasks and failures are real, except that the server refuses to be closed.
 """
 
 import asyncio
@@ -87,8 +87,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self._clock = TurnedClock()
         self._recovery: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._running: asyncio.Task[None] | None = None
-        self._outcome, self._lingers = "", False
-        self._listens = True
+        self._outcome, self._lingers, self._listens = "", False, True
         folders = [self._home / str(number) for number in range(FOLDERS)]
         self.server = StubbornServer()
         parts = Parts(
@@ -120,8 +119,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         flag = "yes" if self.service.is_initialized() else "no"
         return _system_shows(service=self.service.position.state, flag=flag, **states)
 
-    def arrange(self, event: str, outcome: str) -> bool:
-        del event
+    def arrange(self, _event: str, outcome: str) -> bool:
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
         return True

@@ -20,10 +20,7 @@ class UpstreamSyncer(Syncer):
 
 
 class UpstreamService(CRIService):
-    """containerd's own service, in which Run returns early and leaves components running.
-
-    Once initialised, the service counts as initialised forever.
-    """
+    """containerd's own service, whose Run returns early and leaves components running. It stays initialised forever."""
 
     syncer = UpstreamSyncer
 
@@ -46,7 +43,8 @@ class UpstreamService(CRIService):
         self.position.take("closes")
         await until(self._changed, lambda: self.parts.monitor.state != "stopping")
         await self._pause("return")
-        self._return_first(errors)
+        errors |= {name: part.take_error() for name, part in self._drained_parts().items() if part.state == "failed"}
+        self._return([(name, errors[name]) for name in ("monitor", "server", "syncer") if name in errors][:1])
 
     def exited(self, pod: Pod, container: Container) -> None:
         """Notify NRI of an exit. Before the registration, the process exits instead, because NRI is a nil pointer."""
@@ -55,10 +53,7 @@ class UpstreamService(CRIService):
         super().exited(pod, container)
 
     def close(self) -> None:
-        """Stop the syncers, the monitor and the server in this order, until one of them cannot be closed.
-
-        NRI and the queue keep running.
-        """
+        """Stop the syncers, the monitor and the server in this order. NRI and the queue keep running."""
         for part in (*self.parts.syncers, self.parts.monitor):
             part.stop()
         try:
@@ -67,10 +62,7 @@ class UpstreamService(CRIService):
             raise CloseError(f"failed to stop stream server: {error}") from error
 
     async def _run_again(self) -> None:
-        """Fail like a second Run in containerd.
-
-        Either the recovery fails, or the domain is already registered.
-        """
+        """Fail like a second Run in containerd: in the recovery, or because the domain is already registered."""
         try:
             await self._recover()
         except Exception as error:
@@ -97,14 +89,6 @@ class UpstreamService(CRIService):
     def _drained_parts(self) -> dict[str, Component]:
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
-    def _return_first(self, errors: dict[str, Exception]) -> None:
-        failed = {name: part for name, part in self._drained_parts().items() if part.state == "failed"}
-        errors |= {name: part.take_error() for name, part in failed.items()}
-        what = next((name for name in ("monitor", "server", "syncer") if name in errors), "nothing")
-        self.position.take("returns", what)
-        if errors:
-            raise RunError(what, errors[what]) from errors[what]
-
     def _exit(self, error: Exception) -> NoReturn:
         self.position.take("exits")
         self.flag.take("clears")
@@ -122,8 +106,7 @@ class UpstreamConstruction(Construction):
         self._leak("set-controller")
         self._fatal(TypeError("interface conversion: interface is nil, not *podsandbox.Controller"))
 
-    def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        del outcome
+    def fail(self, step: str, _outcome: str, error: Exception) -> NoReturn:
         self._leak(step)
         raise ConstructionError(f"{step}: {error}") from error
 

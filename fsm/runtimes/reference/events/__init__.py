@@ -32,11 +32,9 @@ class HandlerError(Exception):
 
 @dataclass(eq=False)
 class Backlog(Generic[E]):
-    """The events of one key, which wait for the handler.
+    """The events of one key. Those that arrive while the first of ``events`` is ``at_handler`` are ``incoming``.
 
-    The handler may already be handling the first event in ``events``. Events that arrive in the meantime are put into
-    ``incoming``. ``delay`` is the length of the current wait, or 0 before the first wait, and ``due`` is the time of
-    the next try.
+    ``delay`` is the length of the current wait, or 0 before the first, and ``due`` is the time of the next try.
     """
 
     position: Position
@@ -176,8 +174,7 @@ class Backoff(Generic[E]):
             backlog.at_handler = False
             del self._keys[key]
 
-    def _fail(self, key: str, backlog: Backlog[E]) -> None:
-        del key  # only subclasses that drop events need the key
+    def _fail(self, _key: str, backlog: Backlog[E]) -> None:
         longer = min(2 * backlog.delay, LONGEST) or FIRST
         backlog.position.take("failed", "longest" if longer == LONGEST else "longer")
         backlog.wait(longer, self._clock.now())
@@ -192,14 +189,13 @@ class Backoff(Generic[E]):
 class UpstreamBackoff(Backoff[E]):
     """containerd's back-off, which mishandles events that are deferred while the handler fails.
 
-    If the failed try was a retry, such events are dropped. If it was the first try, they are put before the failed
-    event.
+    If the failed try was a retry, they are dropped. Otherwise, they are put before the failed event.
     """
 
-    def _fail(self, key: str, backlog: Backlog[E]) -> None:
+    def _fail(self, _key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:
-            self._drop(key, *backlog.incoming)
+            self._drop(_key, *backlog.incoming)
             backlog.incoming.clear()
         else:
             backlog.incoming.append(backlog.events.popleft())
-        super()._fail(key, backlog)
+        super()._fail(_key, backlog)

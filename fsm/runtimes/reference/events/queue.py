@@ -1,7 +1,6 @@
 """The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber. While there is no subscriber, events are retained for the next
-one, which the machine already drives.
+The machine ``container-events`` drives each subscriber, and the next one already while its events are retained.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ class QueueShutError(Exception):
 
 
 class Subscription(Driven, AsyncIterator[E]):
-    """A stream of events for one reader, who uses ``async for event in subscription``.
+    """A stream of events for one reader. ``ended`` becomes true when a queue was shut down and all events were read.
 
-    ``ended`` becomes true when the queue was shut down and all events were read. Only containerd's queue uses
-    ``waiting``, for events that do not fit into ``unread``.
+    Only containerd's queue uses ``waiting``, for events that do not fit into ``unread``.
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
@@ -84,8 +82,7 @@ class Subscription(Driven, AsyncIterator[E]):
 class EventQueue(Generic[E]):
     """A queue that sends every event to all subscribers. It calls *discard* with each event that nobody will read.
 
-    The queue belongs to one event loop, on which :meth:`run` must run as a task. This task discards events that were
-    retained too long.
+    It belongs to one event loop, where the task :meth:`run` discards events that were retained too long.
 
     >>> async def example() -> list[str]:
     ...     queue = EventQueue(print)
@@ -129,10 +126,7 @@ class EventQueue(Generic[E]):
             await self._send(event)
 
     def shutdown(self) -> None:
-        """Discard the retained events, and end each subscription once all its events are read.
-
-        A second call has no effect.
-        """
+        """Discard the retained events, and end each subscription once all its events are read."""
         if self.is_shut:
             return
         if not self._subscriptions:
@@ -241,10 +235,7 @@ class UpstreamEventQueue(EventQueue[E]):
         await super()._send(event)
 
     def subscribe(self) -> Subscription[E]:
-        """Return a new subscription.
-
-        Retained events that do not fit into its buffer delay all events that are sent later.
-        """
+        """Return a new subscription. Retained events that do not fit into its buffer delay all later events."""
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:
             subscription.waiting.appendleft(subscription.unread.pop())

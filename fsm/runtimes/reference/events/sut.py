@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Final
 
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.driven import Action, LoopSUT, ReferenceSUT
+from fsm.runtimes.reference.driven import Action, LoopSUT, ReferenceSUT, methods
 from fsm.runtimes.reference.events import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription, UpstreamEventQueue
 from fsm.sut import BrokenError, UnsupportedError
@@ -41,16 +41,14 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         self.clock = TurnedClock(hurried=True)
         self.backoff = self._kind(self._handle, self.clock)
         self._last_event = 0
-        self._reported = 0
         self._due = False
 
     def shows(self) -> str:
         return self.backoff.shows(KEY)
 
     def outputs(self) -> list[str]:
-        new = len(self.backoff.dropped) - self._reported
-        self._reported += new
-        return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
+        dropped, self.backoff.dropped = self.backoff.dropped, []
+        return ["dropped"] if dropped and self.shows() != "stopped" else []
 
     def arrange(self, event: str, outcome: str) -> bool:
         backlog = self._backlog()
@@ -69,8 +67,6 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
                 backlog.delay = max(backlog.delay, ALMOST)
             case "failed", "longer" if backlog.delay == ALMOST:
                 backlog.delay = ALMOST / 2
-            case _:
-                pass
         return True
 
     def _actions(self) -> Mapping[str, Action]:
@@ -184,9 +180,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
                 return len(subscription.unread) > 1
             case _ if subscription and outcome in UNREAD:
                 fewer = len(subscription.unread) < UNREAD[outcome]
-                self._act_until(
-                    lambda: len(subscription.unread) == UNREAD[outcome], self._send if fewer else self._read
-                )
+                self._act_until(lambda: len(subscription.unread) == UNREAD[outcome], self.send if fewer else self.read)
             case _:
                 self._retain(RETAINED[outcome])
         return True
@@ -194,10 +188,10 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     def _retain(self, count: int) -> None:
         subscribed = self._subscription is not None
         if subscribed:
-            self._unsubscribe()
+            self.unsubscribe()
             self._lose(lost=False)
-        self._act_until(lambda: len(self.queue.retained) <= count, self._expire)
-        self._act_until(lambda: len(self.queue.retained) >= count, self._send)
+        self._act_until(lambda: len(self.queue.retained) <= count, self.expire)
+        self._act_until(lambda: len(self.queue.retained) >= count, self.send)
         if subscribed:
             self._subscription = self.queue.subscribe()
 
@@ -214,16 +208,9 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             self.queue.chance = lambda: lost
 
     def _actions(self) -> Mapping[str, Action]:
-        return {
-            "send": self._send,
-            "subscribe": self._subscribe,
-            "read": self._read,
-            "expire": self._expire,
-            "unsubscribe": self._unsubscribe,
-            "shutdown": self._shut_down,
-        }
+        return methods(self, "send", "subscribe", "read", "expire", "unsubscribe", "shutdown")
 
-    def _send(self) -> None:
+    def send(self) -> None:
         self.clock.time += 1
         self._sent += 1
         if not self.queue.is_shut:
@@ -238,25 +225,24 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         lost = isinstance(self.queue, UpstreamEventQueue) and self.queue.chance()
         return lost and not self.queue.is_shut and not self.queue.subscribed and not self.queue.retained
 
-    def _read(self) -> None:
+    def read(self) -> None:
         if self._subscription is None:
             raise UnsupportedError("there is no subscriber")
-        event = self._subscription.read()
-        self._take("delivered", event, self._due[:1])
+        self._take("delivered", self._subscription.read(), self._due[:1])
         self._settle()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         self.clock.time = max(self.clock.time, self.queue.due)
         self.queue.expire()
 
-    def _subscribe(self) -> None:
+    def subscribe(self) -> None:
         try:
             self._subscription = self.queue.subscribe()
         except QueueShutError:
             return
         self._ended = False
 
-    def _unsubscribe(self) -> None:
+    def unsubscribe(self) -> None:
         if self._subscription is None:
             return
         waiting = len(self._subscription.waiting)
@@ -266,16 +252,15 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._due[: len(self._due) - waiting] = []
         self._settle()
 
-    def _shut_down(self) -> None:
+    def shutdown(self) -> None:
         if self._subscription and len(self._subscription.unread) == 1:
-            self._send()
+            self.send()
         before = len(self._outputs)
         self.queue.shutdown()
         self._outputs[before:] = self._outputs[before : before + 1]
 
     def _discard_event(self, event: int) -> None:
-        newest = self._subscription is not None
-        self._take("discarded", event, self._due[-1:] if newest else self._due[:1])
+        self._take("discarded", event, self._due[-1:] if self._subscription else self._due[:1])
 
     def _take(self, how: str, event: int, expected: list[int]) -> None:
         if [event] != expected:

@@ -1,11 +1,10 @@
 """Pods of the CRI service, driven by the machine ``pod-sandbox``.
 
-A pod has a unique name, metadata in a file, an address, a pause process and containers. A run creates all this in
-stages, and undoes it if a stage fails.
+A pod has a unique name, metadata in a file, an address, a pause process and containers. A run creates it in stages.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -40,8 +39,8 @@ MACHINE: Final = "pod-sandbox"
 
 STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
     "held": ("not-stopped", "failed", "unmonitored"),
-    "ended": ("half-stopped", "failed", "unmonitored"),
-    "freed": ("stopped",),
+    **dict.fromkeys(("ended", "freed"), ("half-stopped", "failed", "unmonitored")),
+    "gone": ("stopped",),
 }
 REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "held": ("failed",),
@@ -49,10 +48,7 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""The possible outcomes of a stop (``STOPPED``) or a removal (``REMOVED``), for each stage that it can reach.
-
-The first outcome that the machine offers is taken.
-"""
+"""The possible outcomes of a stop or a removal, by the stage that it reaches. The first that is offered is taken."""
 
 
 class Pods:
@@ -117,18 +113,15 @@ class Pods:
         return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        pod, record = self._find_existing(id, "status"), SandboxRecord()
-        with suppress(CallError):
-            record = self.controller.status(id)
+        pod = self._find_existing(id, "status")
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
         kept = asdict(pod.metadata(pod.shows))
-        return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
+        return PodStatus(**kept, pid=self._sandbox(pod).pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in the pod *id*. If *create* is given, it is called to do this.
+        """Create a container in the pod *id*, with *create* if it is given.
 
-        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, such a pod
-        refuses them, and under a profile, it behaves like containerd.
+        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -167,7 +160,7 @@ class Pods:
         return pod.id
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        await self._end(id, "stop", STOPPED, self._mark_stopped)
+        await self._end(id, "stop", STOPPED, lambda pod: self._write(pod, "stopped"))
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
         await self._end(id, "remove", REMOVED, self._delete)
@@ -205,27 +198,24 @@ class Pods:
 
     async def recover(self) -> None:
         for id_ in self.metadata.ids():
-            try:
+            metadata = None
+            with suppress(MetadataError):
                 metadata = self.metadata.load(id_)
-            except MetadataError:
+            if metadata is None or metadata.state not in {MAKING, *driver(MACHINE).machine.states}:
                 await self._clear(id_)
-                continue
-            if metadata.state == MAKING:
+            elif metadata.state == MAKING:
                 self.controller.recover(metadata.id)
                 pod = Pod(metadata, self._position())
                 self._reserve(pod)
                 if left := await unmake(self._stages(pod)):
                     with suppress(CallError):
                         await self._fail_run(pod, MakeError("the run was not complete", left))
-            elif metadata.state in driver(MACHINE).machine.states:
-                await self._recover(metadata)
             else:
-                await self._clear(id_)
+                await self._recover(metadata)
 
     async def _clear(self, id_: str) -> None:
         self.controller.recover(id_)
-        stages = self._stages(self.find(id_))
-        await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
+        await unmake([*self._stages(self.find(id_)), Stage(bool, lambda: self.containers.remove(id_))])
 
     async def _recover(self, metadata: Metadata) -> None:
         record = self.controller.recover(metadata.id)
@@ -277,16 +267,9 @@ class Pods:
         self._take(pod, "run", "left-over" if error.left else "undone", str(error))
 
     async def _end(
-        self,
-        id_: str,
-        event: str,
-        outcomes: Mapping[str, tuple[str, ...]],
-        then: Callable[[Pod], Awaitable[tuple[str, str]]],
+        self, id_: str, event: str, outcomes: Mapping[str, tuple[str, ...]], then: Callable[[Pod], object]
     ) -> None:
-        """Stop a pod for the call *event*, and then call *then* to complete the call.
-
-        *outcomes* maps each stage that may be reached to the possible outcomes.
-        """
+        """Stop a pod for the call *event*, and then call *then* to complete the call."""
         pod = self.find(id_)
         async with pod.lock:
             if pod.is_noop(event):
@@ -294,7 +277,11 @@ class Pods:
                 return
             reached, why = await self._tear_down(pod)
             if reached == "freed":
-                reached, why = await then(pod)
+                try:
+                    await perform(lambda: then(pod))
+                    reached = "gone"
+                except FAILURES as error:
+                    why = str(error)
             outcome = first_of(pod.offered(event), *outcomes[reached])
             to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
             if to not in {ABSENT, "stopped", pod.state}:
@@ -312,38 +299,27 @@ class Pods:
                 if error.code != "NOT_FOUND":
                     raise
             reached = "ended"
-            pod.exit = pod.exit or self._exit(pod)
+            pod.exit = pod.exit or self._sandbox(pod).exit
             await perform(lambda: self.observer.stopped(pod.id))
             self.network.teardown(pod.id)
         except FAILURES as error:
-            if reached == "held" and self._exit(pod):
+            if reached == "held" and self._sandbox(pod).exit:
                 reached = "ended"  # the failure came after the exit
             return reached, str(error)
         return "freed", ""
 
-    async def _mark_stopped(self, pod: Pod) -> tuple[str, str]:
-        try:
-            self._write(pod, "stopped")
-        except OSError as error:
-            return "ended", str(error)
-        return "freed", ""
-
-    async def _delete(self, pod: Pod) -> tuple[str, str]:
-        try:
-            await perform(lambda: self.containers.remove(pod.id))
-            await self.controller.shutdown(pod.id)
-            self.metadata.delete(pod.id)
-        except FAILURES as error:
-            return "freed", str(error)
+    async def _delete(self, pod: Pod) -> None:
+        await perform(lambda: self.containers.remove(pod.id))
+        await self.controller.shutdown(pod.id)
+        self.metadata.delete(pod.id)
         self._stop_watch(pod)
         self._release(pod)
         await perform(lambda: self.observer.removed(pod.id))
-        return "gone", ""
 
-    def _exit(self, pod: Pod) -> Exit | None:
+    def _sandbox(self, pod: Pod) -> SandboxRecord:
         with suppress(CallError):
-            return self.controller.status(pod.id).exit
-        return None
+            return self.controller.status(pod.id)
+        return SandboxRecord()
 
     def _stop_watch(self, pod: Pod) -> None:
         if pod.watch:

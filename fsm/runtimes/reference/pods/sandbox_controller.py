@@ -1,7 +1,4 @@
-"""A counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``.
-
-It keeps a record of each sandbox.
-"""
+"""A counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``."""
 
 import asyncio
 from collections.abc import Callable
@@ -132,9 +129,9 @@ class Controller:
             self._describe(sandbox, sandbox.world.run())
         except WorldError as error:
             self._fail_start(sandbox, str(error))
-            return
-        self._take(sandbox, "start", "started")
-        sandbox.watch = self._tasks.start(self._watch(sandbox))
+        else:
+            self._take(sandbox, "start", "started")
+            sandbox.watch = self._tasks.start(self._watch(sandbox))
 
     async def stop(self, name: str) -> None:
         if (sandbox := self._begin(name, "stop")) is None:
@@ -164,7 +161,7 @@ class Controller:
             sandbox.world.clear()
             with suppress(NoTaskError):
                 sandbox.world.delete()
-            outcome = "half" if "half" in sandbox.offered("shutdown") else "failed"
+            outcome = first_of(sandbox.offered("shutdown"), "half", "failed")
             sandbox.world.pretend("forget")
             outcome = "removed"
         except WorldError as error:
@@ -188,16 +185,14 @@ class Controller:
             try:
                 ended = await sandbox.world.exited()
             except WatchError:
-                self._lose_watch(sandbox)
-        self._handle_or_defer(sandbox, ended)
-
-    def _handle_or_defer(self, sandbox: Sandbox, ended: Exit) -> None:
+                ended = self._lose_watch(sandbox)
         if not self.handle(sandbox, ended):
             self.retries.defer(sandbox.id, (sandbox, ended))
 
-    def _lose_watch(self, sandbox: Sandbox) -> None:
+    def _lose_watch(self, sandbox: Sandbox) -> Exit | None:
         self._notice_exit(sandbox)
         self._take(sandbox, "unwatched")
+        return None
 
     async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
         if not self.handle(*event):
@@ -301,10 +296,7 @@ def _state_after_restart(world: Processes) -> str:
 
 
 class UpstreamController(Controller):
-    """containerd's controller, in which a sandbox stays ready until its task is deleted.
-
-    It may forget callers that wait for an exit.
-    """
+    """containerd's controller, in which a sandbox stays ready until its task is deleted, and waits may be forgotten."""
 
     profile = "upstream"
     _silent = False  # true while an exit is recorded without notifying the waiting callers
@@ -356,23 +348,17 @@ class UpstreamController(Controller):
             return True
         if sandbox.is_noop("handle"):
             return super().handle(sandbox, ended)
-        outcome, _ = super()._delete_task(sandbox, "deleted")
-        if outcome == "kept":
-            sandbox.world.hook()
-            return False
-        self._take(sandbox, "handle", outcome, ended)
-        return True
+        outcome, _ = self._delete_task(sandbox, "deleted")
+        if outcome != "failed":
+            self._take(sandbox, "handle", outcome, ended)
+        return outcome != "failed"
 
-    async def _watch(self, sandbox: Sandbox) -> None:
-        """Watch the process. A broken watch is treated as an exit, so a running process is killed."""
-        try:
-            ended = await sandbox.world.exited()
-        except WatchError:
-            ended = Exit(LOST_CODE, sandbox.world.now())
-            if not sandbox.noticed and not sandbox.world.ended():
-                sandbox.noticed = True
-                sandbox.position.take("exit")
-        self._handle_or_defer(sandbox, ended)
+    def _lose_watch(self, sandbox: Sandbox) -> Exit | None:
+        """Treat the broken watch as an exit, so that a running process is killed."""
+        if not sandbox.noticed and not sandbox.world.ended():
+            sandbox.noticed = True
+            sandbox.position.take("exit")
+        return Exit(LOST_CODE, sandbox.world.now())
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
@@ -381,10 +367,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record *ended*, even if an earlier exit is recorded.
-
-        After a shutdown, the callers that wait for the exit are forgotten.
-        """
+        """Record *ended* even after an earlier exit. A shutdown forgets the callers that wait for the exit."""
         if self._silent:
             return
         if sandbox.exited.done():

@@ -1,14 +1,11 @@
-"""The dependencies of pods, such as their containers, the network and the metadata.
-
-The base classes of containers and observers do nothing. Like CNI's host-local plugin, the network leases an address to
-each pod and records the lease in a file.
-"""
+"""The dependencies of pods: their containers, observers, network and metadata."""
 
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,10 +21,9 @@ from fsm.runtimes.reference.driven import CallError, Driven, Faults, WorldError
 
 @dataclass(eq=False)
 class Containers:
-    """The containers of all pods. This base class has no containers.
+    """The containers of all pods. This base class has none, and its methods fail if their step is in *faults*.
 
-    Every method may be a coroutine function, and may raise :class:`~fsm.runtimes.reference.driven.WorldError`. A method
-    fails if its step, such as ``create container``, is in *faults*.
+    Every method may be a coroutine function, and may raise :class:`WorldError`.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -50,10 +46,7 @@ class PodObserver:
     """Base class of observers that are notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Called after the pause process of a pod was started, but before the pod is ready.
-
-        May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
-        """
+        """Called before a pod whose pause process was started is ready. May raise :class:`WorldError`."""
 
     def stopped(self, _pod: str) -> object:
         """Called when a pod was stopped and its pause process has ended."""
@@ -66,10 +59,7 @@ FAILURES: Final = (WorldError, OSError, CallError)
 
 
 class Stage(NamedTuple):
-    """A stage of a run, with a function that makes something and a function that undoes it.
-
-    Undoing must work even if making was never attempted, or has failed halfway.
-    """
+    """A stage of a run. ``unmake`` undoes ``make``, even if that was never attempted, or has failed halfway."""
 
     make: Callable[[], object]
     unmake: Callable[[], object] = bool
@@ -84,9 +74,7 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages in order, or raise :class:`MakeError` if one fails.
-
-    The failed stage and all earlier stages are undone in reverse order, until one of them cannot be undone.
+    """Make all stages in order. If one fails, undo it and all earlier ones in reverse order until one cannot be undone.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -122,11 +110,10 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 @dataclass(eq=False)
 class Leases:
-    """Leases of network addresses to pods.
+    """Leases of network addresses to pods, as of CNI's host-local plugin.
 
-    Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once and then
-    remembered. Every method may raise :class:`OSError` and :class:`~fsm.runtimes.reference.driven.WorldError`. A method
-    fails if its name is in *faults*.
+    Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once. Every method
+    may raise :class:`OSError` and :class:`WorldError`, and always does if its name is in *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -142,20 +129,17 @@ class Leases:
     root: Path
     network: IPv4Network = RANGE
     faults: Faults = field(default_factory=Faults)
-    _known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         # Link the finished draft, so that the file of an address appears with its content or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
-        leased = self._read_leases()
-        for address in map(str, self.network.hosts()):
-            if address in leased:
-                continue
+        free = (address for address in map(str, self.network.hosts()) if address not in self._leases)
+        for address in free:
             with suppress(FileExistsError):
                 (self.root / address).hardlink_to(draft)
-                leased[address] = pod
+                self._leases[address] = pod
                 break
         else:
             raise WorldError(f"no address is free in {self.network}")
@@ -166,7 +150,7 @@ class Leases:
         self.faults.point("teardown", effect=False)
         for address in self._addresses(pod):
             (self.root / address).unlink(missing_ok=True)
-            del self._read_leases()[address]
+            del self._leases[address]
         (self.root / f".{pod}").unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
@@ -179,13 +163,12 @@ class Leases:
             raise WorldError(f"{pod} has no network")
 
     def _addresses(self, pod: str) -> list[str]:
-        return sorted(address for address, holder in self._read_leases().items() if holder == pod)
+        return sorted(address for address, holder in self._leases.items() if holder == pod)
 
-    def _read_leases(self) -> dict[str, str]:
-        if self._known is None:
-            files = self.root.iterdir() if self.root.is_dir() else ()
-            self._known = {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}
-        return self._known
+    @cached_property
+    def _leases(self) -> dict[str, str]:
+        files = self.root.iterdir() if self.root.is_dir() else ()
+        return {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}
 
 
 FILE: Final = "metadata.json"

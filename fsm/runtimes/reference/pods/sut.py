@@ -94,7 +94,8 @@ class PodsSUT(LoopSUT[Pods]):
         self.worlds: dict[str, Processes] = {}
         self.containers = Containers(self.faults)
         self._now = partial(next, count(1_001))
-        self._limits, self._last, self._restart_to = 0, ABSENT, ""
+        self._limits = count(1)
+        self._last, self._restart_to = ABSENT, ""
         self._start()
 
     def _start(self) -> None:
@@ -178,23 +179,17 @@ class PodsSUT(LoopSUT[Pods]):
         calls = ("stop", "remove", "create-container", "status", "port-forward")
         return {
             **methods(self.pods, *calls, arguments=(self._last,)),
-            "run": self._run_pod,
-            "update-resources": lambda: self.pods.update_resources(self._last, self._new_limits()),
-            "exit": self._exit,
-            "restart": self._restart,
+            **methods(self, "run", "exit", "restart"),
+            "update-resources": lambda: self.pods.update_resources(self._last, {"cpu_shares": next(self._limits)}),
         }
 
-    async def _run_pod(self) -> None:
+    async def run(self) -> None:
         try:
-            self._last = await self.pods.run(NAME, self._new_limits())
+            self._last = await self.pods.run(NAME, {"cpu_shares": next(self._limits)})
         finally:
             self._last = self.pods.names.get(NAME, "") or self._last
 
-    def _new_limits(self) -> dict[str, int]:
-        self._limits += 1
-        return {"cpu_shares": self._limits}
-
-    async def _exit(self) -> None:
+    async def exit(self) -> None:
         pod, world, watch = self._pod, self.worlds.get(self._last), None
         with suppress(CallError):
             watch = pod.watch if self._controller.status(self._last).state == READY else None
@@ -210,7 +205,7 @@ class PodsSUT(LoopSUT[Pods]):
         else:
             self.pods.exited(pod, Exit(9, self._now()))
 
-    async def _restart(self) -> None:
+    async def restart(self) -> None:
         await self.pods.close()
         await self._controller.close()
         world, file = self.worlds.get(self._last), self._disk / "metadata.json"
@@ -245,8 +240,6 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     if not isinstance(context.get("exception"), CrashedError):
         loop.default_exception_handler(context)
 
-
-POD: Final = "pod"
 
 SANDBOX_FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     **dict.fromkeys([("create", "created"), ("start", "started"), ("stop", "stopped"), ("stop", "cleaned")], ()),
@@ -283,11 +276,11 @@ class PodSandboxSUT(LoopSUT[Controller]):
         self._runner.run(self._begin())
 
     async def _begin(self) -> None:
-        self._last = self.controller.find(POD)
+        self._last = self.controller.find(NAME)
 
     @property
     def _stored_sandbox(self) -> Sandbox | None:
-        return self.controller._store.get(POD)  # noqa: SLF001  (calling status would be an event)
+        return self.controller._store.get(NAME)  # noqa: SLF001  (calling status would be an event)
 
     def shows(self) -> str:
         return self._stored_sandbox.record.state if self._stored_sandbox else ABSENT
@@ -314,46 +307,43 @@ class PodSandboxSUT(LoopSUT[Controller]):
 
     def _actions(self) -> Mapping[str, Action]:
         return {
-            **methods(self.controller, "stop", "shutdown", "status", "platform", "update", arguments=(POD,)),
-            "create": self._create,
-            "start": self._start,
-            "wait": lambda: self._finish(asyncio.create_task(self.controller.wait(POD))),
+            **methods(self.controller, "stop", "shutdown", "status", "platform", "update", arguments=(NAME,)),
+            **methods(self, "create", "start", "handle", "unwatched"),
+            "wait": lambda: self._finish(asyncio.create_task(self.controller.wait(NAME))),
             "exit": self._last.world.die,
-            "handle": self._handle,
-            "unwatched": self._break_watch,
         }
 
-    def _start(self) -> None:
+    def start(self) -> None:
         with suppress(CannotHappenError):  # a second start is unspecified
-            self.controller.start(POD)
+            self.controller.start(NAME)
 
-    async def _create(self) -> None:
-        self.controller.create(POD)
-        self._last = self.controller._store[POD]  # noqa: SLF001
+    async def create(self) -> None:
+        self.controller.create(NAME)
+        self._last = self.controller._store[NAME]  # noqa: SLF001
         if self._waiting is not None:  # wait for the new sandbox instead, which has the same name
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
-            self._waiting = asyncio.create_task(self.controller.wait(POD))
+            self._waiting = asyncio.create_task(self.controller.wait(NAME))
 
-    async def _handle(self) -> None:
+    async def handle(self) -> None:
         watch = self._last.watch
         if watch is not None and not watch.done():
             self._last.world.gate.set()
             await asyncio.wait([watch])
-        elif due := self.controller.retries.delay(POD):
+        elif due := self.controller.retries.delay(NAME):
             self.clock.turn(due)
             await self.controller.retries.tick()
         else:
             self.controller.handle(self._last, Exit(9, 9))
 
-    async def _break_watch(self) -> None:
+    async def unwatched(self) -> None:
         world = self._last.world
         world.breaks = True
         world.gate.set()
         await turns(4)
 
     async def _begin_wait(self) -> None:
-        waiting = asyncio.create_task(self.controller.wait(POD))
+        waiting = asyncio.create_task(self.controller.wait(NAME))
         await turns(2)
         if waiting.done():
             await waiting
