@@ -44,11 +44,8 @@ MACHINE: Final = (
 )
 NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
 STATE: Final = (*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label")
+# Keys of a transition, in the order of its items if it is written as a list.
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
-"""Keys of a transition.
-
-If a transition is written as a list, its items are in this order.
-"""
 
 ALL: Final = "*"
 SAME: Final = "="
@@ -159,10 +156,9 @@ def _words(node: YamlNode) -> YamlNode:
 def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
-    dest = words.entries.get("dest")
-    to = dest.as_text(of=f"dest {of}") if dest and dest.value is not None else ""
-    if dest and to and to != SAME and to not in places:
-        words.problems.unknown(dest.line, f"trigger '{trigger}' leads to the", to, places)
+    to = words.optional_text_at("dest", of=f"dest {of}")
+    if to and to != SAME and to not in places:
+        words.problems.unknown(words.entries["dest"].line, f"trigger '{trigger}' leads to the", to, places)
         return
     conditions = words.texts_at("conditions", of=f"conditions {of}")
     unless = words.texts_at("unless", of=f"unless {of}")
@@ -218,26 +214,19 @@ AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine that was found in a Python file, and the expressions that lead to it.
-
-    ``made`` evaluates to the object that has the machine.  If ``fresh`` is true, this is a new object each time.
-    ``made + inside`` evaluates to the machine, and ``made + moved`` to the model on which its triggers are called.
-    """
+    """A machine that was found in a Python file, and the expressions that lead to it."""
 
     machine: LibraryMachine
     module: str
     folder: Path
-    made: str
-    fresh: bool
-    inside: str
-    moved: str
+    made: str  # evaluates to the object that has the machine
+    fresh: bool  # whether this is a new object each time
+    inside: str  # ``made + inside`` evaluates to the machine
+    moved: str  # ``made + moved`` evaluates to the model on which its triggers are called
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path*, and return its only machine or the one that *name* refers to.
-
-    *name* is a Python expression.
-    """
+    """Run the Python file at *path*, and return its only machine or the one to which the expression *name* refers."""
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -352,10 +341,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
 
 
 def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
-    """Convert *machine* to a draft called *name*.
-
-    Raise :class:`InputError` for *path* if the machine cannot be converted.
-    """
+    """Convert *machine* to a draft called *name*. Raise :class:`InputError` for *path* if it cannot be converted."""
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

@@ -14,7 +14,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from itertools import groupby
+from operator import attrgetter, or_
 from typing import Final, assert_never
 
 from fsm.interop.promela.vocabulary import (
@@ -31,6 +32,7 @@ from fsm.interop.promela.vocabulary import (
 from fsm.machine import Event, Machine, claims, outcomes
 from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
+from fsm.machine.traversal import closure
 
 BROKEN: Final = 255  # value of a variable when the claim is violated
 MOST: Final = 30  # maximum number of items that are stored as one bit each
@@ -38,17 +40,13 @@ MOST: Final = 30  # maximum number of items that are stored as one bit each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The combination of a machine and a claim.
-
-    ``others`` are options in addition to the steps of the machine.  The claim has ``cases`` parts, which are checked
-    one at a time.  It is about infinite runs if ``lasting`` is true.
-    """
+    """The combination of a machine and a claim."""
 
     options: Callable[[ExportedStep], Iterable[str]]
     declarations: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    cases: int = 1
-    lasting: bool = False
+    others: tuple[str, ...] = ()  # options in addition to the steps of the machine
+    cases: int = 1  # number of parts of the claim, which are checked one at a time
+    lasting: bool = False  # whether the claim is about infinite runs
 
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
@@ -63,10 +61,7 @@ def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = 
 def sequence_product(
     words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
 ) -> Product:
-    """Return the product for runs through *sequences*.
-
-    ``held`` counts the conditions that have held in order.  It is reset when *until* holds.
-    """
+    """Return the product for runs through *sequences*: ``held`` counts the conditions that have held since *until*."""
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
     lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
@@ -97,8 +92,7 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """Return the product for a call and its repetition.
 
-    ``stage`` is 1 after the first call, which leads to the state ``between``.  It is 2 while the second call is in
-    progress.
+    ``stage`` is 1 after the first call, which leads to ``between``, and 2 while the second call is in progress.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -232,7 +226,12 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
     signals = [name for name, event in words.machine.events.items() if event.kind == "signal"]
     shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
-    closed = {state: sum(bits[to] for to in _hidden_closure(other, state)) for state in other.states}
+    hidden = [event for event in other.events.values() if event.kind == "hidden"]
+
+    def after_hidden(state: str) -> Iterator[str]:
+        return (to for event in hidden for to in _states_after(other, event, state))
+
+    closed = {state: sum(bits[to] for to in closure([state], after_hidden)) for state in other.states}
     after = {words.outputs[output]: event for output, event in known.items()}
     after |= {words.events[name]: event for name, event in shared.items()}
 
@@ -258,16 +257,6 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
 def _states_after(other: Machine, event: Event, state: str) -> frozenset[str]:
     ways = outcomes(event.cells[state], state, event.kind)
     return frozenset(other.states) if ways is None else frozenset(way.to for way in ways)
-
-
-def _hidden_closure(other: Machine, state: str) -> set[str]:
-    hidden = [event for event in other.events.values() if event.kind == "hidden"]
-    found: set[str] = set()
-    fresh = {state}
-    while fresh:
-        found |= fresh
-        fresh = {to for here in fresh for event in hidden for to in _states_after(other, event, here)} - found
-    return found
 
 
 WIDTH: Final = 100
@@ -298,7 +287,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
         "active proctype machine() {",
         "end:",
         "   do",
-        *_options(machine, words, product, codes=claim is not None),
+        *_options(steps(machine, words.codes if claim else None), product),
         *(f"   {line}" if line[0] != "#" else line for line in product.others),
         "   od",
         "}",
@@ -306,13 +295,11 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     return "\n".join(lines) + "\n"
 
 
-def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
+def _options(taken: Iterable[ExportedStep], product: Product) -> Iterator[str]:
     event = ""
-    for step in steps(machine, words.codes if codes else None):
-        if step.event != event:
-            event = step.event
-            yield f"   /* {event} */"
-        yield from (f"   {each}" for each in product.options(step))
+    for event, those in groupby(taken, key=attrgetter("event")):
+        yield f"   /* {event} */"
+        yield from (f"   {each}" for step in those for each in product.options(step))
     if not event:
         yield "   :: false -> skip"
 
