@@ -58,10 +58,7 @@ class KnownEntities:
         return self._full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity that *seen* concerns.
-
-        Return ``None`` if it concerns all entities, or an entity that has no id yet.
-        """
+        """Return the entity that *seen* concerns, or ``None`` if it concerns all, or one that has no id yet."""
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
@@ -74,10 +71,9 @@ class KnownEntities:
         return [each for each, of in self.outer.items() if of == outer]
 
     def meant(self, begin: str) -> RecordedEntity:
-        """Return the entity whose id begins with *begin*.
+        """Return the entity, or of several with one id the outer one, whose id begins with *begin*.
 
-        If an entity has the same id as the entity that contains it, return the outer one. Raise
-        :class:`InputError` unless exactly one id begins with *begin*.
+        Raise :class:`InputError` unless exactly one id begins with *begin*.
         """
         found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
@@ -151,16 +147,13 @@ LIFELINES: Final = 30
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """A step of the chart: an observation that is reported on one or two lines.
-
-    ``mate`` is the reply to a request, or the request of a reply.
-    """
+    """A step of the chart: an observation that is reported on one or two lines."""
 
     lines: tuple[Line, ...]
     seen: Observation
     entity: RecordedEntity | None
     order: int
-    mate: "ChartStep | None" = None
+    mate: "ChartStep | None" = None  # the reply to a request, or the request of a reply
     sure: bool = True
     inside: bool = True
 
@@ -206,16 +199,13 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps of a chart in chronological order, and its entities.
-
-    ``entities`` begins with the outer ones. ``chosen`` is the entity that the user chose.
-    """
+    """The steps of a chart in chronological order, and its entities."""
 
     files: tuple[str, ...]
     form: RecordingForm
     steps: tuple[ChartStep, ...]
-    entities: tuple[RecordedEntity, ...]
-    chosen: RecordedEntity | None = None
+    entities: tuple[RecordedEntity, ...]  # each outer one before those inside it
+    chosen: RecordedEntity | None = None  # the entity that the user chose
 
 
 def chosen_steps(
@@ -231,9 +221,8 @@ def chosen_steps(
     """
     known = known_entities(as_recorded(name, calls))
     if not known.steps:
-        raise refused(
-            name, "FSM204", "the recording contains nothing that could be drawn", "give a log, or another recording"
-        )
+        what = "the recording contains nothing that could be drawn"
+        raise refused(name, "FSM204", what, "give a log, or another recording")
     one = known.meant(entity) if entity else None
     recorded = as_recorded(name, calls)
     choice = _Choice(known=known, one=one, first=first, last=last)

@@ -90,10 +90,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
 
 
 def _configurations_after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """Return the configurations that remain after the observation *seen*.
-
-    Return *now* if they cannot be determined.
-    """
+    """Return the configurations that remain after the observation *seen*, or *now* if they cannot be determined."""
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:

@@ -84,8 +84,8 @@ class EdgeLabel:
 class Count:
     """The number of times that a recording uses a cell.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the
-    end of a call never shows it, because the call was counted at its beginning.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. A call was counted at
+    its beginning, so the arrows of its end never show it.
     """
 
     met: int
@@ -129,9 +129,7 @@ class Marks:
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """Return the picture of *machine*.
-
-    It includes the extras in *show*. If *events* is given, only these events are drawn.
+    """Return the picture of *machine* with the extras in *show*. If *events* is given, only these events are drawn.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
@@ -182,10 +180,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return the target and label of each arrow that leads to one state from every other state.
-
-        Return nothing if there are fewer than three states.
-        """
+        """Return the target and label of each arrow that leads to one state from every other of at least two."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -220,10 +215,10 @@ class _PictureBuilder:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Add edges from particular states where an edge from any state hides the lifecycle.
+        """Repeat an edge from any state where it hides the lifecycle.
 
-        If no edge leads out of the initial state, an edge is repeated from the state listed just before its
-        target. If none leads back to the initial state, it is repeated from the last final state.
+        If no edge leads out of the initial state, it is repeated from the state listed just before its target. If none
+        leads back to the initial state, it is repeated from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -313,7 +308,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Return *labels* without duplicates of an event. If any event succeeds, remove the errors of all events.
+    """Return *labels* without duplicates of an event, and without errors if any event succeeds.
 
     Deviations, and labels for cells that ignore, refuse or leave open an event, are always kept.
     """

@@ -7,7 +7,6 @@ screen readers and as a tooltip.
 
 import unicodedata
 from collections import defaultdict
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -75,16 +74,11 @@ def fitting(text: str, room: float) -> str:
     return f"{text[: keep - keep * 2 // 5]}…{text[len(text) - keep * 2 // 5 :]}"
 
 
-@dataclass(slots=True)
 class _SvgBuilder:
-    shown: SequenceChart
-    at: dict[str, int] = field(default_factory=dict)
-    wide: int = 0
-    top: int = 0
-    levels: list[tuple[str, int, int, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        shown = self.shown
+    def __init__(self, shown: SequenceChart) -> None:
+        self.shown = shown
+        self.at: dict[str, int] = {}
+        self.levels: list[tuple[str, int, int, int]] = []
         self.top = _HIGH * max((len(shown.head(name)) + 1 for name in shown.participants), default=2) // 2
         self.top += 24 if shown.caption else 0
         self._place()

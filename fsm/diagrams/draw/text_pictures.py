@@ -55,10 +55,9 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 def captioned_edges(
     picture: Picture, line: Callable[[str], str], separator: str
 ) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge with the word from which it starts, and its caption.
+    """Yield each edge with the word from which it starts, and its caption of labels formatted by *line*.
 
-    The word is empty if the edge starts from a node, or if an earlier edge already has the word. ``line(text)``
-    formats each label, and *separator* joins them.
+    The word is empty if the edge starts from a node, or if an earlier edge already has the word.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -113,10 +112,7 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """Return unique identifiers for the nodes, and for the words from which edges start.
-
-    Identifiers consist of letters, digits and underscores.
-    """
+    """Return unique identifiers for the nodes, and for the words from which edges start."""
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
     for edge in picture.edges:
@@ -144,19 +140,16 @@ def _letters_and_digits(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The style of a box.
-
-    An empty ``style`` means square corners. ``line`` describes the border in a legend.
-    """
+    """The style of a box."""
 
     fill: str
     dark: str
-    style: str = "rounded"
+    style: str = "rounded"  # empty for square corners
     width: str = "1.2"
     lines: int = 1
     mermaid: str = ""
     plantuml: str = ""
-    line: str = ""
+    line: str = ""  # describes the border in a legend
 
 
 _ERROR: Final = "stroke-width:3px,stroke-dasharray:1 3"
@@ -203,10 +196,8 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     """
     states = list(machine.states)
     lines = [f"# {_text(machine.title)}", "", _text(machine.about), "", LEGEND, ""]
-    shown = {
-        each.name: f"<br>{_text(each.shows)}" if each.shows != each.name else "" for each in machine.states.values()
-    }
-    lines.append(_row(["", *(f"**{name}**{shows}" for name, shows in shown.items())]))
+    shown = [f"<br>{_text(each.shows)}" if each.shows != each.name else "" for each in machine.states.values()]
+    lines.append(_row(["", *(f"**{name}**{shows}" for name, shows in zip(states, shown, strict=True))]))
     lines.append(_row(["---"] * (len(states) + 1)))
     counts = marks.counts if marks else {}
     for event in machine.events.values():

@@ -61,10 +61,7 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """A parser for the graph that begins at the index *start* of *text*.
-
-    *starts* contains the index at which each line starts.
-    """
+    """A parser for the graph that begins at the index *start* of *text*, whose lines start at the indices *starts*."""
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
         self.text, self.start, self.path, self.starts = text, start, path, starts

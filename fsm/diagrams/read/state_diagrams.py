@@ -50,10 +50,8 @@ class StateDiagram:
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
             if len(self.arrows) + len(self.states) > MOST:
-                what, hint = (
-                    f"the diagram has more than {MOST:,} names and arrows",
-                    "remove the parts that are not needed",
-                )
+                what = f"the diagram has more than {MOST:,} names and arrows"
+                hint = "remove the parts that are not needed"
                 self.problems.append(Problem(path=self.path, line=line, code="FSM411", what=what, hint=hint))
                 break
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
@@ -111,7 +109,7 @@ def blocks(
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
     """Yield the line number of each *heading* in *text*, and the numbered lines between it and *end*.
 
-    In a comment, blanks replace the comment mark, which is the group ``mark`` of *heading*.
+    Blanks replace the comment mark, which is the group ``mark`` of *heading*.
     """
     rows = iter(enumerate(text.split("\n"), 1))
 

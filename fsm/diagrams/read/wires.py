@@ -154,10 +154,7 @@ _WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words on one line, separated by single blanks.
-
-    They take up the columns from ``first`` to ``last``.
-    """
+    """Words on one line, separated by single blanks, in the columns from ``first`` to ``last``."""
 
     text: str
     row: int
@@ -197,9 +194,7 @@ def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Join stacked phrases into names. Each line is one name.
-
-    Text in parentheses, which may span several lines, belongs to the name before it.
+    """Join stacked phrases into names. Each line is a name, or text in parentheses that belongs to the name before.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))
