@@ -1,13 +1,12 @@
 """Drawings of lifecycles, and machines at the same level of detail, as data.
 
-In a drawing, the states of a machine have their drawn names, and arrows show the moves between them. If several states
-are drawn as one, events that only lead from one of them to another are invisible. A call that takes time is a move if
-it leads to a state that is drawn differently, whether or not the call has returned by then; a drawing may instead show
-where the call ends. An event that leaves the state unchanged is a move only if it has no other outcome. For example, a
-stop that may fail is not drawn as an arrow from a state to itself, but executing a process in a container is.
+If several states are drawn as one, events that only lead from one of them to another are invisible. A call that takes
+time is a move if it leads to a state that is drawn differently, whether or not the call has returned by then; a drawing
+may instead show where the call ends. An event that leaves the state unchanged is a move only if it has no other
+outcome. For example, a stop that may fail is not drawn as an arrow from a state to itself, but executing a process in a
+container is.
 
-A :class:`Drawing` has only names and arrows, and the places where they are drawn. The meaning of the names depends on a
-machine; :mod:`fsm.diagrams.compare` compares the two.
+A :class:`Drawing` has only names and arrows; :mod:`fsm.diagrams.compare` finds what they mean for a machine.
 """
 
 import itertools

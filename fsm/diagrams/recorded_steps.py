@@ -49,13 +49,13 @@ class KnownEntities:
     form: RecordingForm
     counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
     outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps each entity to its container
+    full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps shortened entities to full ones
     steps: int = 0
     first: int = 0  # first and last line of the first file that have a step
     last: int = 0
-    _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
-        return self._full.get(written, written)
+        return self.full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
         """Return the entity that *seen* concerns, or ``None`` if it concerns all, or one that has no id yet."""
@@ -85,12 +85,10 @@ class KnownEntities:
         ids = list(dict.fromkeys(each.id[: len(begin)] for each in self.counts))[:_COMPARED]
         close = get_close_matches(begin, ids, n=_LISTED)
         near = [entity for start in close for entity in self.counts if entity.id.startswith(start)]
-        hint = (
-            f"did you mean {self.listed(near)}?"
-            if near
-            else f"the recording has {self.listed(self.counts) or 'no entities'}"
+        has = f"the recording has {self.listed(self.counts) or 'no entities'}"
+        raise self._refused(
+            f"the recording contains no entity '{begin}'", f"did you mean {self.listed(near)}?" if near else has
         )
-        raise self._refused(f"the recording contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
@@ -115,9 +113,8 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
         if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
             outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
     outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
-    full = dict(_full_entities(known.counts))
-    known._full.update(full)  # noqa: SLF001  (the object is created here)
-    for short, whole in full.items():  # A full id never denotes another entity.
+    known.full = dict(_full_entities(known.counts))
+    for short, whole in known.full.items():  # A full id never denotes another entity.
         known.counts[whole] += known.counts.pop(short)
     known.outer = {each: known.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
     return known
@@ -268,12 +265,8 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
     found: list[ChartStep] = []
     for step in steps:
         last = found[-1] if found else None
-        if (
-            last is not None
-            and step.seen.event == status
-            and step.seen.at is not None
-            and _is_repeated_status(last, step)
-        ):
+        timed = step.seen.event == status and step.seen.at is not None
+        if last is not None and timed and _is_repeated_status(last, step):
             last.lines += step.lines
             last.seen = step.seen
             if step.mate is not None:  # If this step has no mate, the first of the two steps has one.

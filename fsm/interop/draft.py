@@ -1,10 +1,8 @@
 """An intermediate form between machines and the file formats of other tools.
 
 The reader of each format creates a draft, which has flat states and transitions in the order in which they are tried.
-The table of a machine has to be complete.  If a draft has no transition for a cell, the machine therefore does what
-the library does by default.
-
-In the other direction, a machine is written with one transition for each outcome.
+A cell without a transition does what the library does by default.  In the other direction, a machine is written with
+one transition for each outcome.
 """
 
 import itertools

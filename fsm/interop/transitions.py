@@ -1,11 +1,9 @@
 """Convert machines to and from configurations of the library `transitions`, and find its machines in Python files.
 
 A configuration is a dictionary, either in the library's markup form or with arguments of the constructor.  A trigger
-becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception.  A trigger raises
-an exception in states that have no transition for it, unless invalid triggers are ignored.
-
-Machines are written in the markup form, as JSON and without outputs.  ``MarkupMachine(markup=json.load(file))``
-creates such a machine.  It raises an exception for events without a transition.
+becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception, as it does in states
+without a transition for it, unless invalid triggers are ignored.  Machines are written in the markup form, as JSON and
+without outputs, for ``MarkupMachine(markup=json.load(file))``.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -181,8 +180,7 @@ def _ordered_transitions(root: YamlNode, places: Iterable[str], initial: str) ->
     if root.flag_at("ordered_transitions"):
         names = list(places)
         at = names.index(initial) if initial in names else 0
-        names = names[at:] + names[:at]
-        for source, to in zip(names, [*names[1:], *names[:1]], strict=True):
+        for source, to in pairwise([*names[at:], *names[: at + 1]]):
             yield DraftTransition(event="next_state", source=source, to=to)
 
 

@@ -4,9 +4,9 @@ A *mutant* is a machine or system with one error that an author could make. A pr
 error. A mutant that breaks no property is *equivalent* if no observation distinguishes it from the original. Otherwise
 it is a *survivor* and shows an error that the properties do not detect (DeMillo, Lipton and Sayward, 1978).
 
-This module makes mutants, and :mod:`~fsm.mutation.outcomes` finds the properties that they break. In a mutant of a
-machine, one cell has a wrong target, kind, reply or output, or lacks an alternative. In a mutant of a system, one joint
-event lacks a step or condition, has a wrong target, or takes its steps in a wrong order.
+In a mutant of a machine, one cell has a wrong target, kind, reply or output, or lacks an alternative. In a mutant of a
+system, one joint event lacks a step or condition, has a wrong target, or takes its steps in a wrong order.
+:mod:`~fsm.mutation.outcomes` finds the properties that mutants break.
 """
 
 from collections import Counter
@@ -235,10 +235,8 @@ class _JointMutants:
     def _conditions(
         self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Keys = ()
     ) -> Iterator[JointMutant]:
-        if when is not None:
-            line = (*at, "when")
-            yield self._mutant(way, "when dropped", made(None), line)
-            yield self._mutant(way, "when turned round", made(f"not ({when})"), line)
+        for change, other in _other_conditions(when):
+            yield self._mutant(way, f"when {change}", made(other), (*at, "when"))
 
     def _way(
         self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
@@ -287,9 +285,8 @@ class _JointMutants:
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
             yield f"repeats {called}", (step, step)
-        if step.when is not None:
-            for change, when in (("dropped", None), ("turned round", f"not ({step.when})")):
-                yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
+        for change, when in _other_conditions(step.when):
+            yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
         if do.startswith(_RESET):
             return
         known = self._outcomes(do)
@@ -316,6 +313,10 @@ class _JointMutants:
                 if way.name not in part.without:
                     found[way.name] = found.get(way.name, False) or any(reply != "ok" for reply in way.reply)
         return found
+
+
+def _other_conditions(when: str | None) -> list[tuple[str, str | None]]:
+    return [("dropped", None), ("turned round", f"not ({when})")] if when is not None else []
 
 
 def _step_names(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:

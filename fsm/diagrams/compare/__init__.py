@@ -221,11 +221,8 @@ def choose(
     """
     sides = [side for side in (first, second) if isinstance(side, tuple)]
     problems = [problem for side in sides for found in side for problem in found.problems]
-    mine, theirs = (
-        [found for found in side if not found.problems] if isinstance(side, tuple) else [side]
-        for side in (first, second)
-    )
-    compared = [compare(one, other, complete=complete) for one, other in itertools.product(mine, theirs)]
+    pairs = itertools.product(_without_problems(first), _without_problems(second))
+    compared = [compare(one, other, complete=complete) for one, other in pairs]
     for comparison in compared:
         if comparison.equal:
             return comparison
@@ -235,6 +232,10 @@ def choose(
     if len(likely or compared) == 1:
         return (likely or compared)[0]
     raise InputError([_several_drawings_problem(side) for side in sides if len(side) > 1])
+
+
+def _without_problems(side: Machine | tuple[Drawing, ...]) -> list[Machine | Drawing]:
+    return [found for found in side if not found.problems] if isinstance(side, tuple) else [side]
 
 
 def _several_drawings_problem(side: tuple[Drawing, ...]) -> Problem:

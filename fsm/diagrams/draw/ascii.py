@@ -3,10 +3,8 @@
 States are stacked from top to bottom. An arrow to the state directly below is a straight line, and loops are on the
 left. Every other arrow leaves and enters on its own row and runs down its own column on the right. Events without a
 source are vertical trunks with branches on the far right. States that no line connects are placed side by side.
-:mod:`fsm.diagrams.read` reads these diagrams.
 
-A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete diagram: states under their drawn
-names, and arrows with their labels. More detail would hide the lifecycle.
+A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete diagram.
 """
 
 from collections import Counter

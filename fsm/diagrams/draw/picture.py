@@ -1,13 +1,12 @@
 """Choose the contents of a machine's picture. An edge represents all moves from one node to another.
 
-A picture of every cell would be unreadable, so a picture shows each change of state once. Some things are drawn only on
-request: outcomes that do not change the state, events that interrupt every state (such as a restart), and states that
-only a profile reaches. Outcomes that fail or take a short cut are also left out if another outcome leads to the same
-state.
+A picture shows each change of state once. Some things are drawn only on request: outcomes that do not change the state,
+events that interrupt every state (such as a restart), and states that only a profile reaches. Outcomes that fail or
+take a short cut are left out if another outcome leads to the same state. Deviations of a profile are always drawn.
 
 An event that does the same in every state is drawn as one arrow from *any state*. If no other edge leads out of the
-initial state or back to it, the event is also drawn from one particular state, so that readers can follow the
-lifecycle. States that are drawn alike become one node. Deviations of a profile are always drawn.
+initial state or back to it, it is also drawn from one particular state, so that readers can follow the lifecycle.
+States that are drawn alike become one node.
 """
 
 import itertools

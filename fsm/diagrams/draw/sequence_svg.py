@@ -1,8 +1,7 @@
 """Write a sequence chart as self-contained SVG.
 
-The SVG suits light and dark pages and black-and-white print. The distance between participants depends on their
-messages, within bounds. Text that does not fit is shortened, and the title of the row then contains the full text, for
-screen readers and as a tooltip.
+The distance between participants depends on their messages, within bounds. Text that does not fit is shortened; the
+title of the row contains the full text, for screen readers and as a tooltip.
 """
 
 import unicodedata

@@ -1,11 +1,10 @@
 """Find and read drawings of lifecycles in text files, without guessing.
 
-ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text. It may be a document, a
-source file, or only the drawing. Anything ambiguous is reported as a problem with its location.
+ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text. Anything ambiguous is
+reported as a problem with its location.
 
-A missing space or a tab of the wrong width breaks all the lines and boxes that it touches, which would cause a flood of
-problems. If the drawing can be read with narrower tabs or with one more space, only this cause is reported. The
-repaired drawing is not used for anything else.
+A missing space or a tab of the wrong width breaks all the lines and boxes that it touches. If the drawing can be read
+with narrower tabs or with one more space, only this cause is reported. The repaired drawing is not used otherwise.
 """
 
 import re

@@ -1,10 +1,8 @@
 """Read ASCII box-and-arrow diagrams in any text.
 
-A drawing is a paragraph with boxes and arrows. Nothing is guessed. It is a problem with a location if a line ends
-nowhere, a label could belong to two lines, or a box is not closed.
-
-An arrow is the path of a line from its beginning to an arrowhead. If a line branches, each arrowhead has its own arrow.
-The labels of an arrow are those along its path. If the line does not begin at a state, the arrow has no source.
+A drawing is a paragraph with boxes and arrows. An arrow is the path of a line from its beginning to an arrowhead, with
+the labels along the path. If a line branches, each arrowhead has its own arrow. If the line does not begin at a state,
+the arrow has no source. It is a problem if a line ends nowhere, or if a label could belong to two lines.
 """
 
 import itertools

@@ -12,7 +12,7 @@ from typing import Final
 
 from fsm.diagrams.drawing import ArrowLabel
 from fsm.diagrams.read.canvas import HEADS, OPPOSITE, STARTS, STRAIGHT, Direction, GridCell, beyond, reaches
-from fsm.diagrams.read.wires import Phrase, Stroke, Wires, names, stacked
+from fsm.diagrams.read.wires import Phrase, Stroke, Wires, names, neighbours, stacked
 
 # Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line.
 NEAR: Final = 2
@@ -224,12 +224,10 @@ class Labels:
 
     def _stretches_above_or_below(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
         found: dict[int, Stroke] = {}
-        for phrase in stack:
-            for cell in phrase.cells():
-                for to in ("N", "S"):
-                    node = next(self.wires.strokes_at(beyond(cell, to), "h"), None)
-                    if node is not None and {"E", "W"} & self.wires.links[node].keys() and node in self.stretch:
-                        found.setdefault(self.stretch[node], node)
+        for cell in neighbours(stack):
+            node = next(self.wires.strokes_at(cell, "h"), None)
+            if node is not None and {"E", "W"} & self.wires.links[node].keys() and node in self.stretch:
+                found.setdefault(self.stretch[node], node)
         return found
 
     def _stretches_beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:

@@ -1,9 +1,8 @@
 """Read state diagrams of Mermaid and PlantUML.
 
-A diagram may be a whole file, or be between Markdown fences or in a comment. Only states and transitions are read. The
-name of a state is its text (``state "TEXT" as id``), or else its id. Text after a colon is a remark. Colours, notes and
-directions are skipped. Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as
-problems. https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
+A diagram may be a whole file, or be between Markdown fences or in a comment. The name of a state is its text
+(``state "TEXT" as id``), or else its id. Text after a colon is a remark. Nested states, choices and forks are problems.
+https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
 """
 
 import re

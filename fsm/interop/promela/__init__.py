@@ -98,8 +98,12 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     def options(step: ExportedStep) -> Iterator[str]:
         yield option(words, step, guard="stage == 0")
         if step.event == claim.event:
-            yield from _call_options(words, step, "stage == 0", first=True)
-            yield from _call_options(words, step, "stage == 2" if step.ends else "stage == 1", first=False)
+            if step.reply == "ok" and not step.way.begins:
+                idle = [f"!{begun}" for event, begun in words.begun.items() if event != step.event or not step.ends]
+                guard = " && ".join(["stage == 0", *idle, f"ONCE({words.instants(step)[-1]})"])
+                yield option(words, step, "stage = 1", f"between = {words.states[step.way.to]}", guard=guard)
+            guard = "stage == 2" if step.ends else "stage == 1"
+            yield option(words, step, *_effects_of_repetition(words, step), guard=guard)
 
     unspecified = [words.states[state] for state in silent(words.machine, claim.event)]
     return Product(
@@ -117,19 +121,12 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     )
 
 
-def _call_options(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool) -> Iterator[str]:
-    to = words.states[step.way.to]
-    if first and step.reply == "ok" and not step.way.begins:
-        once = f"ONCE({words.instants(step)[-1]})"
-        idle = [f"!{begun}" for event, begun in words.begun.items() if event != step.event or not step.ends]
-        yield option(words, step, "stage = 1", f"between = {to}", guard=" && ".join([guard, *idle, once]))
-    elif not first and (step.way.emits or (step.reply != "ok" and not step.way.begins)):
-        yield option(words, step, "stage = BROKEN", guard=guard)
-    elif not first and step.way.begins:
-        yield option(words, step, "stage = 2", guard=guard)
-    elif not first:
-        good = f"(between == {to} -> 0 : BROKEN)"
-        yield option(words, step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
+def _effects_of_repetition(words: PromelaNames, step: ExportedStep) -> tuple[str, ...]:
+    if step.way.emits or (step.reply != "ok" and not step.way.begins):
+        return ("stage = BROKEN",)
+    if step.way.begins:
+        return ("stage = 2",)
+    return f"stage = (between == {words.states[step.way.to]} -> 0 : BROKEN)", f"between = {NOWHERE}"
 
 
 def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
