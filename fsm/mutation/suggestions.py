@@ -112,10 +112,8 @@ def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
             name = min(names, key=lambda name: times[found[name][0].event])
             names.remove(name)
             each, stated = found[name]
-            kills = (
-                tuple(islice(_killed_mutants(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
-            )
-            if kills:
+            some = islice(_killed_mutants(each, stated, machine, stepping), CATCHES if len(chosen) < most else 0)
+            if kills := tuple(some):
                 chosen[name] = Suggestion(candidate=each, kills=kills)
                 times[each.event] += 1
     return tuple(chosen[name] for name in found if name in chosen)

@@ -166,8 +166,7 @@ class _PictureBuilder:
     def event(self, event: Event, *, asked: bool) -> None:
         left = event.interrupts and not asked and "interrupts" not in self.show
         states = self.states
-        arrows = [] if left else [arrow for state in states for arrow in self._arrows(event, state)]
-        arrows = [arrow for arrow in arrows if arrow[1] in states]
+        arrows = [arrow for state in states if not left for arrow in self._arrows(event, state) if arrow[1] in states]
         everywhere = self._from_any_state(arrows)
         drawn = False
         for source, target, label in arrows:
@@ -205,13 +204,13 @@ class _PictureBuilder:
         named = label.ends or "outcomes" in self.show
         reached = {} if named else _states_at_call_end(event, ways, state)
         for way in ways:
-            if way.deviation is None and not way.begins and bool(_error(way)) in reached.get(way.to, ()):
+            error, deviates = _error(way), way.deviation is not None
+            if not deviates and not way.begins and bool(error) in reached.get(way.to, ()):
                 continue
             if way.deviation is not None:
                 self.profiles[way.deviation.profile] = None
             outcome = way.name if several and named and way.name != way.to else ""
-            deviates = way.deviation is not None
-            yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
+            yield state, way.to, replace(label, outcome=outcome, error=error, emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
         """Repeat an edge from any state where it hides the lifecycle.
@@ -236,7 +235,7 @@ class _PictureBuilder:
         for (_, state), count in self.marks.counts.items():
             met[state] += count
         failed = [state for state in self.machine.states if state in self.marks.failed]
-        nodes = (
+        nodes = tuple(
             PictureNode(
                 name=state.name,
                 states=(state.name,),
@@ -255,7 +254,7 @@ class _PictureBuilder:
             name=self.machine.name,
             title=self.machine.title,
             initial=self.machine.initial,
-            nodes=tuple(nodes),
+            nodes=nodes,
             edges=(
                 *_show_counts_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
                 *self._edges_from_elsewhere(),
