@@ -43,16 +43,31 @@ def shortened(identity: str) -> str:
     return visible(identity[:_SHOWN] if len(identity) == _FULL else identity)
 
 
-@dataclass(slots=True)
 class KnownEntities:
-    file: str  # name of the first file
-    form: RecordingForm
-    counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
-    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps each entity to its container
-    full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps shortened entities to full ones
-    steps: int = 0
-    first: int = 0  # first and last line of the first file that have a step
-    last: int = 0
+    """The entities of a recording, with the numbers of their steps."""
+
+    def __init__(self, recorded: AsRecorded) -> None:
+        self.file, self.form = recorded.files[0], recorded.form
+        self.counts = Counter[RecordedEntity]()
+        self.steps = 0
+        self.first = self.last = 0  # first and last line of the first file that have a step
+        creates, contains = self.form.creates, self.form.contains
+        outer: dict[RecordedEntity, str] = {}
+        for line, seen in recorded.steps:
+            self.steps += 1
+            if line.file == self.file:
+                self.first = min(self.first or line.number, line.number)
+                self.last = max(self.last, line.number)
+            if seen.entity:
+                self.counts[RecordedEntity(seen.of, seen.entity)] += 1
+            if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
+                outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
+        outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
+        self.full = dict(_full_entities(self.counts))  # maps shortened entities to full ones
+        for short, whole in self.full.items():  # A full id never denotes another entity.
+            self.counts[whole] += self.counts.pop(short)
+        # Maps each entity to its container.
+        self.outer = {each: self.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
         return self.full.get(written, written)
@@ -67,9 +82,6 @@ class KnownEntities:
             return outer  # A log does not always say whether it means the inner or the outer entity.
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
-    def within(self, outer: RecordedEntity) -> list[RecordedEntity]:
-        return [each for each, of in self.outer.items() if of == outer]
-
     def meant(self, begin: str) -> RecordedEntity:
         """Return the entity, or of several with one id the outer one, whose id begins with *begin*.
 
@@ -80,44 +92,19 @@ class KnownEntities:
         if len({each.id for each in found}) == 1:
             return found[-1]
         if found:
-            hint = f"give a longer part of one id: {self.listed(found)}"
-            raise self._refused(f"the recording has several entities whose id begins with '{begin}'", hint)
+            what = f"the recording has several entities whose id begins with '{begin}'"
+            raise refused(self.file, "FSM204", what, f"give a longer part of one id: {self.listed(found)}")
         ids = list(dict.fromkeys(each.id[: len(begin)] for each in self.counts))[:_COMPARED]
         close = get_close_matches(begin, ids, n=_LISTED)
         near = [entity for start in close for entity in self.counts if entity.id.startswith(start)]
         has = f"the recording has {self.listed(self.counts) or 'no entities'}"
-        raise self._refused(
-            f"the recording contains no entity '{begin}'", f"did you mean {self.listed(near)}?" if near else has
-        )
+        hint = f"did you mean {self.listed(near)}?" if near else has
+        raise refused(self.file, "FSM204", f"the recording contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
         rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
         return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
-
-    def _refused(self, what: str, hint: str) -> InputError:
-        return refused(self.file, "FSM204", what, hint)
-
-
-def known_entities(recorded: AsRecorded) -> KnownEntities:
-    known = KnownEntities(file=recorded.files[0], form=recorded.form)
-    creates, contains = recorded.form.creates, recorded.form.contains
-    outer: dict[RecordedEntity, str] = {}
-    for line, seen in recorded.steps:
-        known.steps += 1
-        if line.file == known.file:
-            known.first = min(known.first or line.number, line.number)
-            known.last = max(known.last, line.number)
-        if seen.entity:
-            known.counts[RecordedEntity(seen.of, seen.entity)] += 1
-        if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
-            outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
-    outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
-    known.full = dict(_full_entities(known.counts))
-    for short, whole in known.full.items():  # A full id never denotes another entity.
-        known.counts[whole] += known.counts.pop(short)
-    known.outer = {each: known.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
-    return known
 
 
 def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
@@ -216,13 +203,13 @@ def chosen_steps(
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
-    known = known_entities(as_recorded(name, calls))
+    known = KnownEntities(as_recorded(name, calls))
     if not known.steps:
         what = "the recording contains nothing that could be drawn"
         raise refused(name, "FSM204", what, "give a log, or another recording")
     one = known.meant(entity) if entity else None
     recorded = as_recorded(name, calls)
-    choice = _Choice(known=known, one=one, first=first, last=last)
+    choice = _Choice(known, one, first, last)
     choice.take(recorded.steps)
     entities = {each.entity: None for each in choice.kept if each.entity is not None}
     if choice.count > STEPS or len(entities) > LIFELINES:
@@ -282,27 +269,22 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
     return same and one.entity == other.entity and not ours.met and one.lines != other.lines
 
 
-@dataclass(slots=True, kw_only=True)
 class _Choice:
-    known: KnownEntities
-    one: RecordedEntity | None  # the chosen entity; general steps are kept between its first step and its last
-    first: int | None
-    last: int | None
-    kept: list[ChartStep] = field(default_factory=list)
-    count: int = 0  # number of chosen steps
-    _those: set[RecordedEntity] = field(default_factory=set)
-    _outer: RecordedEntity | None = None
-    _inside: bool = False
-    _pending: list[ChartStep] = field(default_factory=list)
-    _skipped: int = 0
-    _calls: CallPairs = field(default_factory=CallPairs)
+    """Keeps the steps of the entity *one*, and general steps between its first step and its last, or all steps."""
+
+    def __init__(self, known: KnownEntities, one: RecordedEntity | None, first: int | None, last: int | None) -> None:
+        self.known, self.one, self.first, self.last = known, one, first, last
+        self.kept: list[ChartStep] = []
+        self.count = self._skipped = 0  # number of chosen steps, and of general steps since the last one
+        self._pending: list[ChartStep] = []
+        self._calls = CallPairs()
+        self._inside = False
+        # A log may record an outer entity as an inner entity with the same id.
+        alike = {other for other in known.counts if one is not None and other.id == one.id}
+        self._those = alike | {each for each, outer in known.outer.items() if outer == one}
+        self._outer = known.outer.get(one) if one is not None else None
 
     def take(self, steps: Iterable[RecordedStep]) -> None:
-        if self.one is not None:
-            # A log may record an outer entity as an inner entity with the same id.
-            alike = {other for other in self.known.counts if other.id == self.one.id}
-            self._those = {*alike, *self.known.within(self.one)}
-            self._outer = self.known.outer.get(self.one)
         form = self.known.form
         for order, (line, seen) in enumerate(steps):
             entity = self.known.whose(seen)

@@ -25,12 +25,13 @@ from fsm.diagrams.draw.text_pictures import (
     LOOKS,
     UNSTATED,
     Look,
-    caption,
     fill_shows_count,
     footer,
+    happening,
     legend,
     look,
     origin,
+    outputs,
     remarks,
     times,
 )
@@ -179,8 +180,7 @@ def labelled(edge: PictureEdge) -> list[list[str]]:
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
-    words = caption(label, emits=False)
-    emits = caption(label).removeprefix(words).strip()
+    words, emits = happening(label), outputs(label)
     long = len(words) + len(emits) > LONG
     words = f"<i>{escape(words)}</i>" if label.kind != "call" else escape(words)
     if colour:

@@ -27,8 +27,8 @@ _RESERVED: Final = re.compile(
 )
 
 
-def caption(label: EdgeLabel, *, emits: bool = True) -> str:
-    """Return *label* in a few words. If *emits* is true, its outputs are included.
+def caption(label: EdgeLabel) -> str:
+    """Return *label* in a few words.
 
     >>> caption(EdgeLabel(event="finish", kind="signal", emits=("Finished",)))
     'finish / Finished'
@@ -37,6 +37,10 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     >>> caption(EdgeLabel(event="start", kind="call", ends=True, outcome="failed", error="error"))
     'start: failed ✗'
     """
+    return " ".join(filter(None, (happening(label), outputs(label))))
+
+
+def happening(label: EdgeLabel) -> str:
     words = ": ".join(filter(None, (label.event, label.outcome)))
     if label.ends and not label.outcome and not label.error:
         words += " ends"
@@ -46,10 +50,12 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
         words = f"({words})"
     if label.error:
         words += f" {FAILS}" if label.error == "error" else f" {FAILS} {label.error}"
-    if label.emits and emits:
-        own = len(label.emits) == 1 and _letters_and_digits(label.emits[0]) == _letters_and_digits(label.event)
-        words += f" {OWN}" if own else f" / {', '.join(label.emits)}"
     return words
+
+
+def outputs(label: EdgeLabel) -> str:
+    own = [_letters_and_digits(each) for each in label.emits] == [_letters_and_digits(label.event)]
+    return OWN if own else f"/ {', '.join(label.emits)}" if label.emits else ""
 
 
 def captioned_edges(
@@ -88,7 +94,7 @@ def remarks(node: PictureNode) -> list[str]:
 def footer(picture: Picture) -> list[str]:
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
-    if any(caption(label).endswith(OWN) for label in labels):
+    if any(outputs(label) == OWN for label in labels):
         lines.append(f"{OWN} emits an output of its own name")
     if any(label.error for label in labels):
         lines.append(f"{FAILS} replies an error")
