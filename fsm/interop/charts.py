@@ -255,10 +255,10 @@ TAKEN: Final = {
 def read_definition(root: YamlNode, name: str) -> Draft:
     """Convert the definition *root* to a draft, which is called *name* if the definition has no name."""
     root.check_keys(DOCUMENT, of="the definition")
-    written = root.entries.get("states")
-    if written is None or not written.entries:
-        root.problems.add("FSM509", (written or root).line, "has no states", 'add: "states": { … }')
-    states = written.entries if written else {}
+    written = root.entries.get("states", YamlNode(value=None, line=root.line, problems=root.problems))
+    states = written.entries
+    if not states:
+        root.problems.add("FSM509", written.line, "has no states", 'add: "states": { … }')
     begin = [key for key, node in states.items() if node.flag_at("initial", of=f"'initial' of state '{key}'")]
     if len(begin) > 1:
         what = f"several states are initial: {', '.join(begin)}"
@@ -267,7 +267,7 @@ def read_definition(root: YamlNode, name: str) -> Draft:
         about=root.text_at("description"),
         name=root.text_at("name") or name,
         form=FORM,
-        states=[_state(key, node, written.keys[key] if written else 0) for key, node in states.items()],
+        states=[_state(key, node, written.keys[key]) for key, node in states.items()],
         initial=begin[0] if begin else "",
         notes=(DATA_NOTE,) if "datamodel" in root.entries else (),
         problems=root.problems,

@@ -285,23 +285,24 @@ class _JointMutants:
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
             yield f"repeats {called}", (step, step)
+        for change, update in self._updates(step, do):
+            yield f"{called}: {change}", (step.model_copy(update=update),)
+
+    def _updates(self, step: WrittenStep, do: str) -> Iterator[tuple[str, dict[str, object]]]:
         for change, when in _other_conditions(step.when):
-            yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
+            yield f"when {change}", {"when": when}
         if do.startswith(_RESET):
             return
         known = self._outcomes(do)
         head, _, listed = do.partition("/")
-        listed_outcomes = [each.strip() for each in listed.split(",")] if listed else list(known)
-        if self.written.actual_kind == "call" and any(known[each] for each in listed_outcomes if each in known):
-            verb = "does not go on" if step.goes_on else "goes on"
-            yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
-        for outcome in listed_outcomes if len(listed_outcomes) > 1 else ():
-            rest = ",".join(each for each in listed_outcomes if each != outcome)
-            yield f"{called}: without {outcome}", (step.model_copy(update={"do": f"{head}/{rest}"}),)
+        taken = [each.strip() for each in listed.split(",")] if listed else list(known)
+        if self.written.actual_kind == "call" and any(known.get(each) for each in taken):
+            yield "does not go on" if step.goes_on else "goes on", {"goes_on": not step.goes_on}
+        for outcome in taken if len(taken) > 1 else ():
+            yield f"without {outcome}", {"do": f"{head}/{','.join(each for each in taken if each != outcome)}"}
         for outcome in known:
-            if outcome not in listed_outcomes:
-                more = ",".join((*listed_outcomes, outcome))
-                yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
+            if outcome not in taken:
+                yield f"with {outcome}", {"do": f"{head}/{','.join((*taken, outcome))}"}
 
     def _outcomes(self, do: str) -> dict[str, bool]:
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
