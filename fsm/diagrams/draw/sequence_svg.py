@@ -119,8 +119,7 @@ class _SvgBuilder:
         root = ET.Element("svg", {"xmlns": _SVG, **size, "role": "group", "aria-labelledby": "about"})
         ET.SubElement(root, "title", id="about").text = shown.title
         ET.SubElement(root, "style").text = _STYLE
-        marker = _marker(root, "to", 8)
-        _add(marker, "path", d="M0,0 L8,4 L0,8", kind="line")
+        _add(_marker(root, "to", 8), "path", d="M0,0 L8,4 L0,8", kind="line")
         _add(_marker(root, "lost", 4), "path", d="M0,0 L8,8 M8,0 L0,8", kind="line")
         if shown.caption:
             _add(root, "text", x=6, y=16, kind="caption").text = fitting(shown.caption, self.wide - 12)
@@ -143,8 +142,7 @@ class _SvgBuilder:
     def _row(self, root: ET.Element, number: int, row: ChartRow) -> None:
         y = self._y(number)
         group = _add(root, "g", role="img")
-        title = ET.SubElement(group, "title")
-        title.text = row.whole or row.text
+        ET.SubElement(group, "title").text = row.whole or row.text
         if row.place:
             _add(group, "text", x=50, y=y, kind="place").text = row.place
         if row.clock:

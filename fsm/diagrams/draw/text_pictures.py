@@ -100,7 +100,7 @@ def footer(picture: Picture) -> list[str]:
         lines.append(f"{FAILS} replies an error")
     if picture.profiles:
         lines.append(f"{DEVIATE} of {', '.join(picture.profiles)} included")
-    if any(node.count is not None for node in picture.nodes):
+    if fill_shows_count(picture):
         lines.append("darker: visited more often")
     if any(edge.counts for edge in picture.edges):
         lines.append(f"{TIMES}: how often the event occurred there; in all: with any outcome")
@@ -278,9 +278,10 @@ def mermaid(picture: Picture) -> str:
     """
     names = identifiers(picture)
     used: dict[str, list[str]] = {}
-    shown = ("<br>".join(map(_mermaid_text, [*node.states, *remarks(node)])) for node in picture.nodes)
-    lines = [f'    state "{text}" as {names[node.name]}' for text, node in zip(shown, picture.nodes, strict=True)]
+    lines: list[str] = []
     for node in picture.nodes:
+        text = "<br>".join(map(_mermaid_text, [*node.states, *remarks(node)]))
+        lines.append(f'    state "{text}" as {names[node.name]}')
         traits = {"only": node.only, "passing": node.passing and not node.kind}
         traits |= {node.kind or "": node.kind, "marked": node.marked, "failed": node.failed}
         for trait in filter(traits.get, traits):

@@ -32,7 +32,6 @@ from fsm.interop.promela.vocabulary import (
 from fsm.machine import Event, Machine, claims, outcomes
 from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
-from fsm.machine.traversal import closure
 
 BROKEN: Final = 255  # value of a variable when the claim is violated
 MOST: Final = 30  # maximum number of items that are stored as one bit each
@@ -223,12 +222,7 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
     signals = [name for name, event in words.machine.events.items() if event.kind == "signal"]
     shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
-    hidden = [event for event in other.events.values() if event.kind == "hidden"]
-
-    def after_hidden(state: str) -> Iterator[str]:
-        return (to for event in hidden for to in _states_after(other, event, state))
-
-    closed = {state: sum(bits[to] for to in closure([state], after_hidden)) for state in other.states}
+    closed = {state: sum(bits[to] for to in _hidden_closure(other, state)) for state in other.states}
     after = {words.outputs[output]: event for output, event in known.items()}
     after |= {words.events[name]: event for name, event in shared.items()}
 
@@ -254,6 +248,16 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
 def _states_after(other: Machine, event: Event, state: str) -> frozenset[str]:
     ways = outcomes(event.cells[state], state, event.kind)
     return frozenset(other.states) if ways is None else frozenset(way.to for way in ways)
+
+
+def _hidden_closure(other: Machine, state: str) -> set[str]:
+    hidden = [event for event in other.events.values() if event.kind == "hidden"]
+    found: set[str] = set()
+    fresh = {state}
+    while fresh:
+        found |= fresh
+        fresh = {to for here in fresh for event in hidden for to in _states_after(other, event, here)} - found
+    return found
 
 
 WIDTH: Final = 100
