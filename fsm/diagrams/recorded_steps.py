@@ -83,7 +83,7 @@ class KnownEntities:
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
     def meant(self, begin: str) -> RecordedEntity:
-        """Return the entity, or of several with one id the outer one, whose id begins with *begin*.
+        """Return the entity whose id begins with *begin*. If several entities have this id, return the outer one.
 
         Raise :class:`InputError` unless exactly one id begins with *begin*.
         """

@@ -33,7 +33,10 @@ class ComparedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMove:
-    """An event that leads from one state to another. Moves of machines also differ by replies, outputs and begins."""
+    """An event that leads from one state to another.
+
+    Moves of machines with different replies or outputs are different, as they are if only one begins a call.
+    """
 
     source: str  # empty for an arrow without a source
     event: str

@@ -178,7 +178,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return the target and label of each arrow that leads to one state from every other of at least two."""
+        """Return the target and label of each arrow that leads to one state from all of at least two others."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":

@@ -60,7 +60,10 @@ def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = 
 def sequence_product(
     words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
 ) -> Product:
-    """Return the product for runs through *sequences*: ``held`` counts the conditions that have held since *until*."""
+    """Return the product for runs through *sequences*.
+
+    ``held`` counts the conditions that have held in order.  It is reset when *until* holds.
+    """
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
     lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
