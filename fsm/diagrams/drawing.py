@@ -1,13 +1,12 @@
 """Drawings of lifecycles, and machines at the same level of detail, as data.
 
-In a drawing, the states of a machine have their drawn names, and arrows show the moves between them. If several states
-are drawn as one, events that only lead from one of them to another are invisible. A call that takes time is a move if
-it leads to a state that is drawn differently, whether or not the call has returned by then; a drawing may instead show
-where the call ends. An event that leaves the state unchanged is a move only if it has no other outcome. For example, a
-stop that may fail is not drawn as an arrow from a state to itself, but executing a process in a container is.
+If several states are drawn as one, events that only lead from one of them to another are invisible. A call that takes
+time is a move if it leads to a state that is drawn differently, whether or not the call has returned by then; a drawing
+may instead show where the call ends. An event that leaves the state unchanged is a move only if it has no other
+outcome. For example, a stop that may fail is not drawn as an arrow from a state to itself, but executing a process in a
+container is.
 
-A :class:`Drawing` has only names and arrows, and the places where they are drawn. The meaning of the names depends on a
-machine; :mod:`fsm.diagrams.compare` compares the two.
+A :class:`Drawing` has only names and arrows; :mod:`fsm.diagrams.compare` finds what they mean for a machine.
 """
 
 import itertools
@@ -40,11 +39,8 @@ class Act(NamedTuple):
 class Abstraction:
     """A machine at the level of detail of a drawing.
 
-    States are drawn under the names in *names*, or under their own names. ``must`` holds the moves of a complete
-    drawing, in the machine's order, and ``may`` the moves that a drawing can omit. ``shown`` maps each state to its
-    drawn name. Events in *nowhere* interrupt the machine; they are drawn without a source because the state before
-    them does not matter. ``ends`` maps a move that begins a call to the moves that may end the call. ``begun``
-    holds the outcomes that begin a call without changing the state, which a drawing may show as loops.
+    States are drawn under the names in *names*, or under their own names. Events in *nowhere* interrupt the machine;
+    they are drawn without a source because the state before them does not matter.
 
     >>> from fsm.diagrams.drawing import proposed
     >>> from fsm.language.library import load
@@ -56,14 +52,14 @@ class Abstraction:
     def __init__(self, machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Collection[str] = ()) -> None:
         drawn = {state: name for name, states in names.items() for state in states}
         self.table = tabulate(machine)
-        self.shown = drawn | {state: state for state in machine.states if state not in drawn}
+        self.shown = drawn | {state: state for state in machine.states if state not in drawn}  # drawn names
         self.nowhere = nowhere
-        self.must: dict[Move, list[Act]] = {}
-        self.may: dict[Move, list[Act]] = {}
-        self.ends: dict[Move, set[Move]] = {}
-        self.begun: set[tuple[Move, str]] = set()
-        outcomes = [(event.name, way) for event in machine.events.values() for way in event.outcomes()]
-        self._labelled = {(event, way.name) for event, way in outcomes if way.aliases}
+        self.must: dict[Move, list[Act]] = {}  # the moves of a complete drawing, in the machine's order
+        self.may: dict[Move, list[Act]] = {}  # moves that a drawing can omit
+        self.ends: dict[Move, set[Move]] = {}  # maps a move that begins a call to the moves that may end it
+        self.begun: set[tuple[Move, str]] = set()  # outcomes that only begin a call, which may be drawn as loops
+        events = machine.events.values()
+        self._labelled = {(event.name, way.name) for event in events for way in event.outcomes() if way.aliases}
         for row in self.table.rows:
             for number in range(len(self.table.states)):
                 self._add_cell(row, number)
@@ -85,9 +81,8 @@ class Abstraction:
                 continue
             self._add_act(row, number, way, must=isinstance(cell, Moves) and (moves or stays))
             if way.begins:
-                self.ends.setdefault(key, set()).update(
-                    self._key(row, number, end) for end in _final_outcomes(table, row, way)
-                )
+                ends = {self._key(row, number, end) for end in _final_outcomes(table, row, way)}
+                self.ends.setdefault(key, set()).update(ends)
         for end in finals:
             if end not in ways:
                 self._add_act(row, number, end, must=False)
@@ -216,9 +211,8 @@ def plain(those: Iterable[str]) -> list[str]:
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Map each name in *drawn* to the states of *machine* that it denotes. There may be none.
 
-    The lines below a name may list further states that are drawn as the same box. A state without an alias may be
-    drawn under no name of its own. It then belongs to the drawn state that shows the same value, if there is
-    exactly one.
+    The lines below a name may list further states that are drawn as the same box. A state that has no alias and is
+    not drawn belongs to the drawn state that shows the same value, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():
@@ -261,9 +255,7 @@ MOST: Final = 30_000  # maximum number of names and arrows in a drawing
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Location:
-    """A location in a file. Lines and columns are counted from 1."""
-
-    line: int
+    line: int  # counted from 1, as the column is
     column: int
 
 

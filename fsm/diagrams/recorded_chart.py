@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Literal
 
@@ -53,10 +54,8 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
 
 def _violation_counts(rows: Sequence[ChartRow]) -> str:
     found = Counter(row.kind for row in rows)
-    said = [plural(found["violation"], "violation") if found["violation"] else "no violations"]
-    if found["tolerated"]:
-        said.append(plural(found["tolerated"], "tolerated deviation"))
-    return ", ".join(said)
+    violations = plural(found["violation"], "violation") if found["violation"] else "no violations"
+    return f"{violations}, {plural(found['tolerated'], 'tolerated deviation')}" if found["tolerated"] else violations
 
 
 def _name(entity: RecordedEntity) -> str:
@@ -73,15 +72,11 @@ def _moment(seen: Observation) -> str:
 
 
 def _duration(step: ChartStep) -> str:
-    if step.mate is None or not step.sure:
-        return ""
-    start, end = nanoseconds(step.mate.seen.at), nanoseconds(step.seen.at)
-    if start is None or end is None or end < start:
-        return ""
-    for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
-        if end - start >= size:
-            return f"{(end - start) / size:.3g} {unit}"
-    return ""
+    start = nanoseconds(step.mate.seen.at) if step.mate is not None and step.sure else None
+    end = nanoseconds(step.seen.at)
+    took = end - start if start is not None and end is not None else 0
+    units = {"s": 1_000_000_000, "ms": 1_000_000, "µs": 1_000}
+    return next((f"{took / size:.3g} {unit}" for unit, size in units.items() if took >= size), "")
 
 
 class _Rows:
@@ -91,17 +86,15 @@ class _Rows:
         self._calls: dict[int, int] = {}
 
     def rows(self) -> Iterator[tuple[ChartRow, tuple[ChartStep, ...]]]:
-        steps = self._steps.steps
-        number = 0
-        while number < len(steps):
-            step = steps[number]
-            following = steps[number + 1] if number + 1 < len(steps) else None
-            if following is not None and following.mate is step and following.seen.phase == "reply":
-                yield self._row(following, step), (step, following)
-                number += 2
+        asked: ChartStep | None = None  # a request that is shown together with its reply, which follows at once
+        for step, following in zip_longest(self._steps.steps, self._steps.steps[1:]):
+            if asked is not None:
+                yield self._row(step, asked), (asked, step)
+                asked = None
+            elif following is not None and following.mate is step and following.seen.phase == "reply":
+                asked = step
             else:
                 yield self._row(step), (step,)
-                number += 1
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
         seen, first = step.seen, asked or step
@@ -168,8 +161,7 @@ class _Rows:
             what = f"{what}: {seen.reply or 'replied'}"
         elif seen.event and seen.output:
             what = seen.output
-        shown = seen.shows or seen.met
-        if shown:
+        if shown := seen.shows or seen.met:
             what = f"{what}, {shown}" if what else f"shows {shown}"
         if seen.emits:
             what = f"{what}, emits {', '.join(seen.emits)}"

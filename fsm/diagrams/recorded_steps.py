@@ -43,25 +43,37 @@ def shortened(identity: str) -> str:
     return visible(identity[:_SHOWN] if len(identity) == _FULL else identity)
 
 
-@dataclass(slots=True)
 class KnownEntities:
-    file: str  # name of the first file
-    form: RecordingForm
-    counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
-    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps each entity to its container
-    steps: int = 0
-    first: int = 0  # first and last line of the first file that have a step
-    last: int = 0
-    _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
+    """The entities of a recording, with the numbers of their steps."""
+
+    def __init__(self, recorded: AsRecorded) -> None:
+        self.file, self.form = recorded.files[0], recorded.form
+        self.counts = Counter[RecordedEntity]()
+        self.steps = 0
+        self.first = self.last = 0  # first and last line of the first file that have a step
+        creates, contains = self.form.creates, self.form.contains
+        outer: dict[RecordedEntity, str] = {}
+        for line, seen in recorded.steps:
+            self.steps += 1
+            if line.file == self.file:
+                self.first = min(self.first or line.number, line.number)
+                self.last = max(self.last, line.number)
+            if seen.entity:
+                self.counts[RecordedEntity(seen.of, seen.entity)] += 1
+            if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
+                outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
+        outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
+        self.full = dict(_full_entities(self.counts))  # maps shortened entities to full ones
+        for short, whole in self.full.items():  # A full id never denotes another entity.
+            self.counts[whole] += self.counts.pop(short)
+        # Maps each entity to its container.
+        self.outer = {each: self.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
-        return self._full.get(written, written)
+        return self.full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity that *seen* concerns.
-
-        Return ``None`` if it concerns all entities, or an entity that has no id yet.
-        """
+        """Return the entity that *seen* concerns, or ``None`` if it concerns all, or one that has no id yet."""
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
@@ -70,61 +82,29 @@ class KnownEntities:
             return outer  # A log does not always say whether it means the inner or the outer entity.
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
-    def within(self, outer: RecordedEntity) -> list[RecordedEntity]:
-        return [each for each, of in self.outer.items() if of == outer]
-
     def meant(self, begin: str) -> RecordedEntity:
-        """Return the entity whose id begins with *begin*.
+        """Return the entity whose id begins with *begin*. If several entities have this id, return the outer one.
 
-        If an entity has the same id as the entity that contains it, return the outer one. Raise
-        :class:`InputError` unless exactly one id begins with *begin*.
+        Raise :class:`InputError` unless exactly one id begins with *begin*.
         """
         found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
         if len({each.id for each in found}) == 1:
             return found[-1]
         if found:
-            hint = f"give a longer part of one id: {self.listed(found)}"
-            raise self._refused(f"the recording has several entities whose id begins with '{begin}'", hint)
+            what = f"the recording has several entities whose id begins with '{begin}'"
+            raise refused(self.file, "FSM204", what, f"give a longer part of one id: {self.listed(found)}")
         ids = list(dict.fromkeys(each.id[: len(begin)] for each in self.counts))[:_COMPARED]
         close = get_close_matches(begin, ids, n=_LISTED)
         near = [entity for start in close for entity in self.counts if entity.id.startswith(start)]
-        hint = (
-            f"did you mean {self.listed(near)}?"
-            if near
-            else f"the recording has {self.listed(self.counts) or 'no entities'}"
-        )
-        raise self._refused(f"the recording contains no entity '{begin}'", hint)
+        has = f"the recording has {self.listed(self.counts) or 'no entities'}"
+        hint = f"did you mean {self.listed(near)}?" if near else has
+        raise refused(self.file, "FSM204", f"the recording contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
         rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
         return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
-
-    def _refused(self, what: str, hint: str) -> InputError:
-        return refused(self.file, "FSM204", what, hint)
-
-
-def known_entities(recorded: AsRecorded) -> KnownEntities:
-    known = KnownEntities(file=recorded.files[0], form=recorded.form)
-    creates, contains = recorded.form.creates, recorded.form.contains
-    outer: dict[RecordedEntity, str] = {}
-    for line, seen in recorded.steps:
-        known.steps += 1
-        if line.file == known.file:
-            known.first = min(known.first or line.number, line.number)
-            known.last = max(known.last, line.number)
-        if seen.entity:
-            known.counts[RecordedEntity(seen.of, seen.entity)] += 1
-        if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
-            outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
-    outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
-    full = dict(_full_entities(known.counts))
-    known._full.update(full)  # noqa: SLF001  (the object is created here)
-    for short, whole in full.items():  # A full id never denotes another entity.
-        known.counts[whole] += known.counts.pop(short)
-    known.outer = {each: known.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
-    return known
 
 
 def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
@@ -151,16 +131,13 @@ LIFELINES: Final = 30
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """A step of the chart: an observation that is reported on one or two lines.
-
-    ``mate`` is the reply to a request, or the request of a reply.
-    """
+    """A step of the chart: an observation that is reported on one or two lines."""
 
     lines: tuple[Line, ...]
     seen: Observation
     entity: RecordedEntity | None
     order: int
-    mate: "ChartStep | None" = None
+    mate: "ChartStep | None" = None  # the reply to a request, or the request of a reply
     sure: bool = True
     inside: bool = True
 
@@ -206,16 +183,13 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps of a chart in chronological order, and its entities.
-
-    ``entities`` begins with the outer ones. ``chosen`` is the entity that the user chose.
-    """
+    """The steps of a chart in chronological order, and its entities."""
 
     files: tuple[str, ...]
     form: RecordingForm
     steps: tuple[ChartStep, ...]
-    entities: tuple[RecordedEntity, ...]
-    chosen: RecordedEntity | None = None
+    entities: tuple[RecordedEntity, ...]  # each outer one before those inside it
+    chosen: RecordedEntity | None = None  # the entity that the user chose
 
 
 def chosen_steps(
@@ -229,14 +203,13 @@ def chosen_steps(
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
-    known = known_entities(as_recorded(name, calls))
+    known = KnownEntities(as_recorded(name, calls))
     if not known.steps:
-        raise refused(
-            name, "FSM204", "the recording contains nothing that could be drawn", "give a log, or another recording"
-        )
+        what = "the recording contains nothing that could be drawn"
+        raise refused(name, "FSM204", what, "give a log, or another recording")
     one = known.meant(entity) if entity else None
     recorded = as_recorded(name, calls)
-    choice = _Choice(known=known, one=one, first=first, last=last)
+    choice = _Choice(known, one, first, last)
     choice.take(recorded.steps)
     entities = {each.entity: None for each in choice.kept if each.entity is not None}
     if choice.count > STEPS or len(entities) > LIFELINES:
@@ -279,12 +252,8 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
     found: list[ChartStep] = []
     for step in steps:
         last = found[-1] if found else None
-        if (
-            last is not None
-            and step.seen.event == status
-            and step.seen.at is not None
-            and _is_repeated_status(last, step)
-        ):
+        timed = step.seen.event == status and step.seen.at is not None
+        if last is not None and timed and _is_repeated_status(last, step):
             last.lines += step.lines
             last.seen = step.seen
             if step.mate is not None:  # If this step has no mate, the first of the two steps has one.
@@ -300,27 +269,22 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
     return same and one.entity == other.entity and not ours.met and one.lines != other.lines
 
 
-@dataclass(slots=True, kw_only=True)
 class _Choice:
-    known: KnownEntities
-    one: RecordedEntity | None  # the chosen entity; general steps are kept between its first step and its last
-    first: int | None
-    last: int | None
-    kept: list[ChartStep] = field(default_factory=list)
-    count: int = 0  # number of chosen steps
-    _those: set[RecordedEntity] = field(default_factory=set)
-    _outer: RecordedEntity | None = None
-    _inside: bool = False
-    _pending: list[ChartStep] = field(default_factory=list)
-    _skipped: int = 0
-    _calls: CallPairs = field(default_factory=CallPairs)
+    """Keeps the steps of the entity *one*, and general steps between its first step and its last, or all steps."""
+
+    def __init__(self, known: KnownEntities, one: RecordedEntity | None, first: int | None, last: int | None) -> None:
+        self.known, self.one, self.first, self.last = known, one, first, last
+        self.kept: list[ChartStep] = []
+        self.count = self._skipped = 0  # number of chosen steps, and of general steps since the last one
+        self._pending: list[ChartStep] = []
+        self._calls = CallPairs()
+        self._inside = False
+        # A log may record an outer entity as an inner entity with the same id.
+        alike = {other for other in known.counts if one is not None and other.id == one.id}
+        self._those = alike | {each for each, outer in known.outer.items() if outer == one}
+        self._outer = known.outer.get(one) if one is not None else None
 
     def take(self, steps: Iterable[RecordedStep]) -> None:
-        if self.one is not None:
-            # A log may record an outer entity as an inner entity with the same id.
-            alike = {other for other in self.known.counts if other.id == self.one.id}
-            self._those = {*alike, *self.known.within(self.one)}
-            self._outer = self.known.outer.get(self.one)
         form = self.known.form
         for order, (line, seen) in enumerate(steps):
             entity = self.known.whose(seen)

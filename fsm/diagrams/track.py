@@ -82,18 +82,12 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
     if run is None:
         what = f"the file has no counterexample about {machine.name}"
         raise refused(name, "FSM204", what, "first write a counterexample to a file with 'fsm check --format json'")
-    steps = [*run.steps, *run.cycle]
-    return Marks(
-        steps=frozenset((step.event or "", step.source, step.target) for step in steps),
-        states=frozenset({run.initial, *(each.target for each in steps)}),
-    )
+    steps = frozenset((step.event or "", step.source, step.target) for step in (*run.steps, *run.cycle))
+    return Marks(steps=steps, states=frozenset({run.initial, *(target for _, _, target in steps)}))
 
 
 def _configurations_after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """Return the configurations that remain after the observation *seen*.
-
-    Return *now* if they cannot be determined.
-    """
+    """Return the configurations that remain after the observation *seen*, or *now* if they cannot be determined."""
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:

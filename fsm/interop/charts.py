@@ -26,16 +26,11 @@ CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """A state of a chart, with the events that are sent when it is entered and left.
-
-    The ``event`` of a transition is a list of event descriptors, separated by spaces.
-    """
-
     name: str
     line: int
-    transitions: tuple[DraftTransition, ...]
-    enters: tuple[str, ...] = ()
-    leaves: tuple[str, ...] = ()
+    transitions: tuple[DraftTransition, ...]  # each ``event`` is a list of event descriptors, separated by spaces
+    enters: tuple[str, ...] = ()  # events that are sent when the state is entered
+    leaves: tuple[str, ...] = ()  # events that are sent when it is left
     notes: tuple[str, ...] = ()
     final: bool = False
 
@@ -78,21 +73,17 @@ def draft_of(
 
 def _check(state: ChartState, states: dict[str, ChartState], problems: SourceProblems) -> None:
     if state.final and state.transitions:
-        what = f"final state '{state.name}' has transitions"
-        problems.add(
-            "FSM512",
-            state.transitions[0].line,
-            what,
-            "no transition leaves a final state; remove the transitions, or 'final'",
-        )
+        hint = "no transition leaves a final state; remove the transitions, or 'final'"
+        problems.add("FSM512", state.transitions[0].line, f"final state '{state.name}' has transitions", hint)
     for transition in state.transitions:
         if not transition.event.split():
             what = f"state '{state.name}' has a transition without an event, which would be taken immediately"
             hint = "a machine takes a step only when an event happens; name the event, or remove the transition"
             problems.add("FSM512", transition.line, what, hint)
         if transition.to and transition.to not in states:
-            what = f"a transition of state '{state.name}' leads to the"
-            problems.unknown(transition.line, what, transition.to, states)
+            problems.unknown(
+                transition.line, f"a transition of state '{state.name}' leads to the", transition.to, states
+            )
 
 
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
@@ -108,10 +99,7 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 
 
 def _event_of(descriptor: str) -> str:
-    """Return the name of the event that matches *descriptor*.
-
-    The descriptors ``error.*`` and ``error.`` match the event ``error``.
-    """
+    """Return the name of the event that *descriptor* matches: ``error`` for ``error.*`` and ``error.``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor
 
 
@@ -119,22 +107,16 @@ SCXML: Final = "http://www.w3.org/2005/07/scxml"
 SCXML_FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")
 SCXML_NESTED: Final = (*STATES, "parallel", "history", "invoke")
-PARENT: Final = "#_parent"
-"""The parent session, to which outputs are sent."""
+PARENT: Final = "#_parent"  # the parent session, to which outputs are sent
 
 _BETWEEN: Final = " "  # separates the namespace from the name of an element or attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An XML element.
-
-    An attribute in a namespace has the key ``NAMESPACE NAME`` in ``attributes``.
-    """
-
     space: str
     name: str
-    attributes: dict[str, str]
+    attributes: dict[str, str]  # an attribute in a namespace has the key ``NAMESPACE NAME``
     line: int
     children: list[Element] = field(default_factory=list)
 
@@ -143,17 +125,14 @@ class Element:
 
 
 def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
-    """Convert the SCXML document *text* to a draft.
-
-    The draft is called *name* if the document has no name.
-    """
+    """Convert the SCXML document *text* to a draft, which is called *name* if the document has no name."""
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
         problems.abort("FSM507", root.line, f"the file is <{root.name}>, not a state chart", hint)
-    for element in root.named("parallel"):
-        what = f"<parallel id='{element.attributes.get('id', '')}'> has several active states at the same time"
-        problems.add("FSM511", element.line, what, FLAT)
+    for each in root.named("parallel"):
+        what = f"<parallel id='{each.attributes.get('id', '')}'> has several active states at the same time"
+        problems.add("FSM511", each.line, what, FLAT)
     elements = list(root.named(*STATES))
     if not elements and not problems.found:
         problems.add("FSM509", root.line, "has no states", "add: <state id='…'>")
@@ -207,25 +186,31 @@ def _scxml_state(element: Element, problems: SourceProblems) -> ChartState:
         name=name,
         line=element.line,
         final=element.name == "final",
-        enters=tuple(event for each in element.named("onentry") for event in _sent_events(each, problems)),
-        leaves=tuple(event for each in element.named("onexit") for event in _sent_events(each, problems)),
-        transitions=tuple(_scxml_transition(each, name, problems) for each in element.named("transition")),
+        enters=_sent_events(element.named("onentry"), problems),
+        leaves=_sent_events(element.named("onexit"), problems),
+        transitions=tuple(
+            DraftTransition(
+                event=each.attributes.get("event", ""),
+                source=name,
+                line=each.line,
+                to=each.attributes.get("target", ""),
+                when=tuple(filter(None, [each.attributes.get("cond")])),
+                emits=_sent_events([each], problems),
+            )
+            for each in element.named("transition")
+        ),
     )
 
 
-def _scxml_transition(element: Element, state: str, problems: SourceProblems) -> DraftTransition:
-    event, to, condition = (element.attributes.get(word, "") for word in ("event", "target", "cond"))
-    when = (condition,) if condition else ()
-    emits = tuple(_sent_events(element, problems))
-    return DraftTransition(event=event, source=state, line=element.line, to=to, when=when, emits=emits)
-
-
-def _sent_events(element: Element, problems: SourceProblems) -> list[str]:
-    for child in element.named(*CHOOSING):
-        what = f"<{child.name}> causes other steps or chooses among several steps"
-        problems.add("FSM512", child.line, what, "give each choice a transition of its own")
-    sent = [child.attributes for child in element.named("send") if "target" in child.attributes]
-    return [each["event"] for each in sent if each.get("event")]
+def _sent_events(elements: Iterable[Element], problems: SourceProblems) -> tuple[str, ...]:
+    found: list[str] = []
+    for element in elements:
+        for child in element.named(*CHOOSING):
+            what = f"<{child.name}> causes other steps or chooses among several steps"
+            problems.add("FSM512", child.line, what, "give each choice a transition of its own")
+        sent = (child.attributes.get("event") for child in element.named("send") if "target" in child.attributes)
+        found += filter(None, sent)
+    return tuple(found)
 
 
 def scxml(machine: Machine) -> str:
@@ -254,31 +239,26 @@ def scxml(machine: Machine) -> str:
 
 
 FORM: Final = "a definition of python-statemachine"
-DOCUMENT: Final = frozenset({"name", "description", "datamodel", "states"})
+DOCUMENT: Final = ("name", "description", "datamodel", "states")
 NESTED: Final = ("states", "parallel", "history", "invoke")
-STATE: Final = frozenset({*NESTED, "initial", "final", "enter", "exit", "transitions", "donedata"})
+STATE: Final = (*NESTED, "initial", "final", "enter", "exit", "transitions", "donedata")
 SLOTS: Final = ("before", "on", "after")
-TRANSITION: Final = frozenset({*SLOTS, "event", "target", "cond", "unless", "internal", "initial"})
-ACTIONS: Final = frozenset({"assign", "raise", "log", "if", "foreach", "send", "cancel", "script"})
-TAKEN: Final = frozenset(
-    {
-        *("configuration", "current_state_value", "history_values", "model", "prepare", "send"),
-        *("start_configuration_values", "state_field", "states", "states_map"),
-    }
-)
-"""Attributes of the library's state machines, which cannot be used as the id of a state."""
+TRANSITION: Final = (*SLOTS, "event", "target", "cond", "unless", "internal", "initial")
+ACTIONS: Final = ("assign", "raise", "log", "if", "foreach", "send", "cancel", "script")
+# Attributes of the library's state machines, which cannot be used as the id of a state.
+TAKEN: Final = {
+    *("configuration", "current_state_value", "history_values", "model", "prepare", "send"),
+    *("start_configuration_values", "state_field", "states", "states_map"),
+}
 
 
 def read_definition(root: YamlNode, name: str) -> Draft:
-    """Convert the definition *root* to a draft.
-
-    The draft is called *name* if the definition has no name.
-    """
+    """Convert the definition *root* to a draft, which is called *name* if the definition has no name."""
     root.check_keys(DOCUMENT, of="the definition")
-    written = root.entries.get("states")
-    if written is None or not written.entries:
-        root.problems.add("FSM509", (written or root).line, "has no states", 'add: "states": { … }')
-    states = written.entries if written else {}
+    written = root.entries.get("states", YamlNode(value=None, line=root.line, problems=root.problems))
+    states = written.entries
+    if not states:
+        root.problems.add("FSM509", written.line, "has no states", 'add: "states": { … }')
     begin = [key for key, node in states.items() if node.flag_at("initial", of=f"'initial' of state '{key}'")]
     if len(begin) > 1:
         what = f"several states are initial: {', '.join(begin)}"
@@ -287,7 +267,7 @@ def read_definition(root: YamlNode, name: str) -> Draft:
         about=root.text_at("description"),
         name=root.text_at("name") or name,
         form=FORM,
-        states=[_state(key, node, written.keys[key] if written else 0) for key, node in states.items()],
+        states=[_state(key, node, written.keys[key]) for key, node in states.items()],
         initial=begin[0] if begin else "",
         notes=(DATA_NOTE,) if "datamodel" in root.entries else (),
         problems=root.problems,
@@ -323,12 +303,11 @@ def _transition(node: YamlNode, state: str) -> DraftTransition:
     node.check_keys(TRANSITION, of=of)
     actions = {word: _actions(node, word, of) for word in SLOTS}
     unless = node.texts_at("unless", of=f"'unless' of {of}")
-    target = node.entries.get("target")
     return DraftTransition(
         event=node.text_at("event", of=f"the event of {of}"),
         source=state,
         line=node.line,
-        to=target.as_text(of=f"the target of {of}") if target and target.value is not None else "",
+        to=node.optional_text_at("target", of=f"the target of {of}"),
         when=(*node.texts_at("cond", of=f"'cond' of {of}"), *(f"not {each}" for each in unless)),
         emits=tuple(output for _, sent in actions.values() for output in sent),
         notes=tuple(f"{word.capitalize()}: {called}." for word, (called, _) in actions.items() if called),

@@ -1,10 +1,8 @@
 """An intermediate form between machines and the file formats of other tools.
 
 The reader of each format creates a draft, which has flat states and transitions in the order in which they are tried.
-The table of a machine has to be complete.  If a draft has no transition for a cell, the machine therefore does what
-the library does by default.
-
-In the other direction, a machine is written with one transition for each outcome.
+A cell without a transition does what the library does by default.  In the other direction, a machine is written with
+one transition for each outcome.
 """
 
 import itertools
@@ -24,40 +22,25 @@ MOST: Final = 6  # maximum number of conditions per cell for which all combinati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
-    """A state of a draft.
-
-    If ``ignores`` is true, an event without a transition has no effect.  Otherwise, it is an error.
-    """
-
     name: str
-    ignores: bool
+    ignores: bool  # an event without a transition has no effect; otherwise, it is an error
     final: bool = False
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTransition:
-    """A transition of a draft.
-
-    If ``to`` is empty, the state does not change.  If ``when`` is empty, the transition is unconditional.
-    """
-
     event: str
     source: str
     line: int = 0
-    to: str = ""
-    when: tuple[str, ...] = ()
+    to: str = ""  # empty if the state does not change
+    when: tuple[str, ...] = ()  # the conditions, all of which hold
     emits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine in the intermediate form.
-
-    Its ``notes`` become comments in the model file.
-    """
-
     name: str
     form: str
     kind: Kind
@@ -65,22 +48,15 @@ class Draft:
     states: tuple[DraftState, ...]
     transitions: tuple[DraftTransition, ...]
     about: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # comments of the model file
 
 
+# The transitions of an event, by outcome ("" for the event itself) and then by source state.
 _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
-"""The transitions of an event, by outcome and then by source state.
-
-The outcome ``""`` represents the event itself.
-"""
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
-    """Convert *draft* to a machine.
-
-    *file* is the file from which the draft was read.  If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of
-    ``EVENT``.
-    """
+    """Convert *draft*, read from *file*. If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
@@ -179,10 +155,7 @@ def _draft_outcomes(
 
 
 def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return the transitions that may be the first to fire.
-
-    The result includes ``None`` if it is possible that no transition fires.
-    """
+    """Return the transitions that may be the first to fire, and ``None`` if it is possible that none fires."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -207,13 +180,9 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as a separate event, ordered by event and state.
 
-    Tools without outcomes take the first transition that an event enables.  If ``stop.stopped`` and ``stop.failed``
-    are separate events, the environment chooses the outcome by sending one of them.  A call in progress ends with an
-    event such as ``stop-ends.stopped``.
-
-    An outcome that does not change the state is a transition without a target.  Nothing is yielded for cells that
-    refuse the event, that are silent, or in which the event cannot happen.  Replies, shown states, clauses and
-    profiles are left out.
+    Tools without outcomes take the first transition that an event enables.  The environment therefore chooses the
+    outcome by sending ``stop.stopped`` or ``stop.failed``.  A call in progress ends with an event such as
+    ``stop-ends.stopped``.  Cells that refuse the event, that are silent, or in which it cannot happen yield nothing.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

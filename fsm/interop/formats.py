@@ -27,13 +27,11 @@ FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> str:
-    """Convert the machine in *data* to a model file.
+    """Convert the machine in *data* to a model file. *path* is its name in messages and in the model.
 
-    *path* is used only in error messages and as the source in the model.  If *form* is ``None``, the format is
-    detected from the text.  Raise :class:`~fsm.errors.InputError` with every error found.
-
-    If *outcomes* is true, events called ``EVENT.OUTCOME``, as ``fsm export`` names them, become outcomes of
-    ``EVENT``.  The environment chooses among them.
+    If *form* is ``None``, the format is detected from the text.  If *outcomes* is true, events called
+    ``EVENT.OUTCOME``, as ``fsm export`` names them, become outcomes of ``EVENT``.  Raise
+    :class:`~fsm.errors.InputError` with every error found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])
@@ -70,9 +68,7 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
 
 
 def dot(machine: Machine) -> str:
-    """Return *machine* as a DOT graph that ends in a newline.
-
-    Silent cells have no edge.
+    """Return *machine* as a DOT graph that ends in a newline. Silent cells have no edge.
 
     >>> from fsm.language.library import load
     >>> dot(load("examples/models/door.toml")).splitlines()[0]

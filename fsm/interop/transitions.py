@@ -1,11 +1,9 @@
 """Convert machines to and from configurations of the library `transitions`, and find its machines in Python files.
 
 A configuration is a dictionary, either in the library's markup form or with arguments of the constructor.  A trigger
-becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception.  A trigger raises
-an exception in states that have no transition for it, unless invalid triggers are ignored.
-
-Machines are written in the markup form, as JSON and without outputs.  ``MarkupMachine(markup=json.load(file))``
-creates such a machine.  It raises an exception for events without a transition.
+becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception, as it does in states
+without a transition for it, unless invalid triggers are ignored.  Machines are written in the markup form, as JSON and
+without outputs, for ``MarkupMachine(markup=json.load(file))``.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -44,11 +43,8 @@ MACHINE: Final = (
 )
 NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
 STATE: Final = (*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label")
+# Keys of a transition, in the order of its items if it is written as a list.
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
-"""Keys of a transition.
-
-If a transition is written as a list, its items are in this order.
-"""
 
 ALL: Final = "*"
 SAME: Final = "="
@@ -159,10 +155,9 @@ def _words(node: YamlNode) -> YamlNode:
 def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
-    dest = words.entries.get("dest")
-    to = dest.as_text(of=f"dest {of}") if dest and dest.value is not None else ""
-    if dest and to and to != SAME and to not in places:
-        words.problems.unknown(dest.line, f"trigger '{trigger}' leads to the", to, places)
+    to = words.optional_text_at("dest", of=f"dest {of}")
+    if to and to != SAME and to not in places:
+        words.problems.unknown(words.entries["dest"].line, f"trigger '{trigger}' leads to the", to, places)
         return
     conditions = words.texts_at("conditions", of=f"conditions {of}")
     unless = words.texts_at("unless", of=f"unless {of}")
@@ -185,8 +180,7 @@ def _ordered_transitions(root: YamlNode, places: Iterable[str], initial: str) ->
     if root.flag_at("ordered_transitions"):
         names = list(places)
         at = names.index(initial) if initial in names else 0
-        names = names[at:] + names[:at]
-        for source, to in zip(names, [*names[1:], *names[:1]], strict=True):
+        for source, to in pairwise([*names[at:], *names[: at + 1]]):
             yield DraftTransition(event="next_state", source=source, to=to)
 
 
@@ -218,26 +212,19 @@ AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine that was found in a Python file, and the expressions that lead to it.
-
-    ``made`` evaluates to the object that has the machine.  If ``fresh`` is true, this is a new object each time.
-    ``made + inside`` evaluates to the machine, and ``made + moved`` to the model on which its triggers are called.
-    """
+    """A machine that was found in a Python file, and the expressions that lead to it."""
 
     machine: LibraryMachine
     module: str
     folder: Path
-    made: str
-    fresh: bool
-    inside: str
-    moved: str
+    made: str  # evaluates to the object that has the machine
+    fresh: bool  # whether this is a new object each time
+    inside: str  # ``made + inside`` evaluates to the machine
+    moved: str  # ``made + moved`` evaluates to the model on which its triggers are called
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path*, and return its only machine or the one that *name* refers to.
-
-    *name* is a Python expression.
-    """
+    """Run the Python file at *path*, and return its only machine or the one to which the expression *name* refers."""
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -352,10 +339,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
 
 
 def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
-    """Convert *machine* to a draft called *name*.
-
-    Raise :class:`InputError` for *path* if the machine cannot be converted.
-    """
+    """Convert *machine* to a draft called *name*. Raise :class:`InputError` for *path* if it cannot be converted."""
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

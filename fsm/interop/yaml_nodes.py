@@ -58,11 +58,11 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _WORDS: Final = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
 
+# Matches text that JSON and YAML write differently: surrogates, tabs, and characters that YAML escapes.
 _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""Matches text that JSON and YAML write differently: surrogates, tabs, and characters that YAML escapes."""
 
 Scalar: TypeAlias = "str | bool | None"
 
@@ -71,16 +71,14 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, with the line on which it begins.
 
-    ``keys`` maps keys to their lines, and ``text`` is the scalar as written.  The methods add a problem to
-    ``problems`` for each value of the wrong type.  The message names the value by *of* or, if that is empty, by its
-    key.
+    The methods add a problem for each value of the wrong type.  It names the value by *of*, or else by its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
     line: int
     problems: SourceProblems
-    text: str = ""
-    keys: dict[str, int] = field(default_factory=dict)
+    text: str = ""  # the scalar as written
+    keys: dict[str, int] = field(default_factory=dict)  # maps keys to their lines
 
     @property
     def entries(self) -> dict[str, YamlNode]:
@@ -88,10 +86,7 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The items of a list.
-
-        Null is treated as an empty list, and any other value as a list with one item.
-        """
+        """The items of a list. Null is an empty list, and any other value a list with one item."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -120,6 +115,9 @@ class YamlNode:
 
     def text_at(self, key: str, *, of: str = "") -> str:
         return self.entries[key].as_text(of=of or key) if key in self.entries else ""
+
+    def optional_text_at(self, key: str, *, of: str) -> str:
+        return "" if key in self.entries and self.entries[key].value is None else self.text_at(key, of=of)
 
     def items_at(self, key: str) -> list[YamlNode]:
         return self.entries[key].items if key in self.entries else []
@@ -161,12 +159,8 @@ def _check(text: str, problems: SourceProblems) -> None:
         line = event.start_mark.line + 1
         match event:
             case yaml.AliasEvent():
-                problems.abort(
-                    "FSM506",
-                    line,
-                    f"the file has an alias, *{event.anchor}",
-                    "replace the alias by the value for which it stands",
-                )
+                hint = "replace the alias by the value for which it stands"
+                problems.abort("FSM506", line, f"the file has an alias, *{event.anchor}", hint)
             case yaml.CollectionStartEvent():
                 depth += 1
                 if depth > DEEPEST:
@@ -177,9 +171,8 @@ def _check(text: str, problems: SourceProblems) -> None:
             case yaml.DocumentStartEvent():
                 documents += 1
                 if documents > 1:
-                    problems.abort(
-                        "FSM504", line, "the file contains several documents", "write each machine in a file of its own"
-                    )
+                    hint = "write each machine in a file of its own"
+                    problems.abort("FSM504", line, "the file contains several documents", hint)
 
 
 def _as_yaml(found: re.Match[str]) -> str:

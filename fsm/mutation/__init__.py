@@ -4,15 +4,15 @@ A *mutant* is a machine or system with one error that an author could make. A pr
 error. A mutant that breaks no property is *equivalent* if no observation distinguishes it from the original. Otherwise
 it is a *survivor* and shows an error that the properties do not detect (DeMillo, Lipton and Sayward, 1978).
 
-This module makes mutants, and :mod:`~fsm.mutation.outcomes` finds the properties that they break. In a mutant of a
-machine, one cell has a wrong target, kind, reply or output, or lacks an alternative. In a mutant of a system, one joint
-event lacks a step or condition, has a wrong target, or takes its steps in a wrong order.
+In a mutant of a machine, one cell has a wrong target, kind, reply or output, or lacks an alternative. In a mutant of a
+system, one joint event lacks a step or condition, has a wrong target, or takes its steps in a wrong order.
+:mod:`~fsm.mutation.outcomes` finds the properties that mutants break.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import Final
 
 from fsm import machine as model
 from fsm.language.build.cells import endless, in_progress
@@ -27,15 +27,12 @@ from fsm.machine.product.system import System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one changed cell, which is the cell of ``event`` in ``state``.
-
-    If ``ends`` is true, it is the cell for the end of the call.
-    """
+    """A machine with one changed cell, which is the cell of ``event`` in ``state``."""
 
     name: str
     event: str
     state: str
-    ends: bool
+    ends: bool  # whether it is the cell for the end of the call
     line: int
     machine: model.Machine
 
@@ -43,8 +40,7 @@ class Mutant:
 def mutants(machine: model.Machine) -> Iterator[Mutant]:
     """Yield every mutant of *machine*, in the order of its events and states.
 
-    Mutants are well formed and have unique names. The changed cell has a different meaning. Two mutants may be
-    equal.
+    Mutants are well formed and have unique names. The changed cell means something else. Two mutants may be equal.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -73,18 +69,14 @@ class _CellMutants:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* in this place.
-
-        Return ``None`` if some call would then never end.
-        """
+        """Return the machine with *cell* in this place, or ``None`` if some call would then never end."""
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
         else:
             changed = replace(event, cells={**event.cells, self.state: cell})
-        machine = _without_unreachable_ends(
-            replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={})
-        )
+        machine = replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={})
+        machine = _without_unreachable_ends(machine)
         if any(endless(each) for each in machine.events.values()):
             return None
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
@@ -99,16 +91,9 @@ class _CellMutants:
                         yield self._name(change, way if len(ways) > 1 else None), replace(cell, outcomes=others)
                     if len(ways) > 1:
                         yield self._name("dropped", way), replace(cell, outcomes=(*ways[:index], *ways[index + 1 :]))
-            case model.Ignores() | model.Refuses():
-                for change, changed in self._ways(self._outcome_without_move(cell)):
-                    yield self._name(change), self._moves(cell, changed)
-            case model.Cannot() | model.Silent():
-                for state in self.machine.states:
-                    if state != self.state:
-                        moved = replace(self._outcome_without_move(cell), name="moved", to=state)
-                        yield self._name(f"to {state}"), self._moves(cell, moved)
             case _:
-                assert_never(cell)
+                for change, changed in self._ways_of_still(cell):
+                    yield self._name(change), model.Moves(outcomes=(changed,), clause=cell.clause, line=cell.line)
 
     def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
         clause, line = cell.clause, cell.line
@@ -122,13 +107,14 @@ class _CellMutants:
             if type(changed) is not type(cell):
                 yield self._name(name), changed
 
-    @staticmethod
-    def _moves(cell: model.Cell, way: model.Outcome) -> model.Moves:
-        return model.Moves(outcomes=(way,), clause=cell.clause, line=cell.line)
-
-    def _outcome_without_move(self, cell: model.Cell) -> model.Outcome:
+    def _ways_of_still(self, cell: model.Cell) -> Iterator[tuple[str, model.Outcome]]:
         reply = cell.codes if isinstance(cell, model.Refuses) else ("ok",) if self.event.kind == "call" else ()
-        return model.Outcome(name="still", to=self.state, reply=reply)
+        still = model.Outcome(name="still", to=self.state, reply=reply)
+        if isinstance(cell, model.Ignores | model.Refuses):
+            yield from self._ways(still)
+        else:
+            others = (state for state in self.machine.states if state != self.state)
+            yield from ((f"to {state}", replace(still, name="moved", to=state)) for state in others)
 
     def _ways(self, way: model.Outcome) -> Iterator[tuple[str, model.Outcome]]:
         verb = "begins" if way.begins else "to"
@@ -177,24 +163,19 @@ _Steps = tuple[str | WrittenStep, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMutant:
-    """A system with one change in the joint event or part ``event``.
-
-    The change does not depend on the number of copies of the parts. If ``way`` is not empty, it is the name of the
-    changed alternative.
-    """
+    """A system with one change, which does not depend on the number of copies of the parts."""
 
     name: str
-    event: str
-    way: str
+    event: str  # the joint event or part that is changed
+    way: str  # the changed alternative, if any
     line: int
     change: Callable[[System], System]
 
 
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
-    """Yield every mutant of *system*, which was built from *file* under *profile*.
+    """Yield every mutant of *system*, which was built from *file* under *profile*, in file order.
 
-    Mutants are in file order, are well formed, and have unique names. No two mutants of the same joint event have
-    the same steps.
+    Mutants are well formed and have unique names. No two mutants of a joint event have the same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _JointMutants(system=system, file=file, profile=profile, name=name, written=joint)
@@ -254,10 +235,8 @@ class _JointMutants:
     def _conditions(
         self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Keys = ()
     ) -> Iterator[JointMutant]:
-        if when is not None:
-            line = (*at, "when")
-            yield self._mutant(way, "when dropped", made(None), line)
-            yield self._mutant(way, "when turned round", made(f"not ({when})"), line)
+        for change, other in _other_conditions(when):
+            yield self._mutant(way, f"when {change}", made(other), (*at, "when"))
 
     def _way(
         self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
@@ -306,24 +285,24 @@ class _JointMutants:
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
             yield f"repeats {called}", (step, step)
-        if step.when is not None:
-            for change, when in (("dropped", None), ("turned round", f"not ({step.when})")):
-                yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
+        for change, update in self._updates(step, do):
+            yield f"{called}: {change}", (step.model_copy(update=update),)
+
+    def _updates(self, step: WrittenStep, do: str) -> Iterator[tuple[str, dict[str, object]]]:
+        for change, when in _other_conditions(step.when):
+            yield f"when {change}", {"when": when}
         if do.startswith(_RESET):
             return
         known = self._outcomes(do)
         head, _, listed = do.partition("/")
-        listed_outcomes = [each.strip() for each in listed.split(",")] if listed else list(known)
-        if self.written.actual_kind == "call" and any(known[each] for each in listed_outcomes if each in known):
-            verb = "does not go on" if step.goes_on else "goes on"
-            yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
-        for outcome in listed_outcomes if len(listed_outcomes) > 1 else ():
-            rest = ",".join(each for each in listed_outcomes if each != outcome)
-            yield f"{called}: without {outcome}", (step.model_copy(update={"do": f"{head}/{rest}"}),)
+        taken = [each.strip() for each in listed.split(",")] if listed else list(known)
+        if self.written.actual_kind == "call" and any(known.get(each) for each in taken):
+            yield "does not go on" if step.goes_on else "goes on", {"goes_on": not step.goes_on}
+        for outcome in taken if len(taken) > 1 else ():
+            yield f"without {outcome}", {"do": f"{head}/{','.join(each for each in taken if each != outcome)}"}
         for outcome in known:
-            if outcome not in listed_outcomes:
-                more = ",".join((*listed_outcomes, outcome))
-                yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
+            if outcome not in taken:
+                yield f"with {outcome}", {"do": f"{head}/{','.join((*taken, outcome))}"}
 
     def _outcomes(self, do: str) -> dict[str, bool]:
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
@@ -335,6 +314,10 @@ class _JointMutants:
                 if way.name not in part.without:
                     found[way.name] = found.get(way.name, False) or any(reply != "ok" for reply in way.reply)
         return found
+
+
+def _other_conditions(when: str | None) -> list[tuple[str, str | None]]:
+    return [("dropped", None), ("turned round", f"not ({when})")] if when is not None else []
 
 
 def _step_names(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:

@@ -6,7 +6,7 @@ and which errors break it. The strongest candidates come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -17,27 +17,23 @@ from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import closure
 
+# The claim of a property and its parameters, in the form of a property file.
 ClaimWords: TypeAlias = Mapping[str, str | list[str]]
-"""The claim of a property and its parameters, in the form of a property file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A property that a machine may have. ``event`` is empty if the property is about several events."""
-
     name: str
     kind: str
     says: str
     level: Level
     source: str
     claim: ClaimWords
-    event: str = ""
+    event: str = ""  # empty if the property is about several events
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """Yield properties that *machine* may have and that some error in it would break.
-
-    Names may repeat.
+    """Yield properties that *machine* may have and that some error in it would break. Names may repeat.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("examples/models/door.toml"))][:2]
@@ -83,20 +79,16 @@ class _Reading:
             return f"not was {others[0]}"
         return _disjunction(f"was {state}" for state in states) if others else ""
 
-    def level_and_source(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
-        found = list(clauses)
-        level: Level = min((each.level for each in found), key=LEVELS.index, default="observed")
-        sources = {each.source for each in found}
-        return level, sources.pop() if len(sources) == 1 else self.machine.source
-
-    def candidate(
-        self, kind: str, name: str, says: str, claim: ClaimWords, clauses: Iterable[Clause], event: str = ""
-    ) -> Candidate:
-        level, source = self.level_and_source(clauses)
-        return Candidate(name=name, kind=kind, says=says, level=level, source=source, claim=claim, event=event)
-
     def clauses(self, events: Iterable[Event], states: Collection[str]) -> list[Clause]:
         return [event.cells[state].clause for event in events for state in states]
+
+    def candidate(
+        self, kind: str, name: str, says: str, claim: ClaimWords, clauses: Collection[Clause], event: str = ""
+    ) -> Candidate:
+        level: Level = min((each.level for each in clauses), key=LEVELS.index, default="observed")
+        sources = {each.source for each in clauses}
+        source = sources.pop() if len(sources) == 1 else self.machine.source
+        return Candidate(name=name, kind=kind, says=says, level=level, source=source, claim=claim, event=event)
 
     def no_return_claims(self) -> Iterator[Candidate]:
         groups: dict[tuple[str, ...], list[str]] = {}
@@ -107,14 +99,12 @@ class _Reading:
         for lost, states in groups.items():
             clauses = self.clauses(self.machine.events.values(), states)
             if len(lost) == len(self.reached) - len(states) and len(states) == 1:
-                claim = {"never": f"{self.now(states)} then not {self.now(states)}"}
-                yield self.candidate(
-                    "final", f"{states[0]}-is-final", f"Once it is {states[0]}, it stays {states[0]}.", claim, clauses
-                )
+                kind, name, later = "final", f"{states[0]}-is-final", f"not {self.now(states)}"
+                says = f"Once it is {states[0]}, it stays {states[0]}."
             else:
+                kind, name, later = "no-way-back", f"no-way-back-from-{states[0]}", self.now(lost)
                 says = f"Once it is {_list_with_or(states)}, it is never {_list_with_or(lost)} again."
-                claim = {"never": f"{self.now(states)} then {self.now(lost)}"}
-                yield self.candidate("no-way-back", f"no-way-back-from-{states[0]}", says, claim, clauses)
+            yield self.candidate(kind, name, says, {"never": f"{self.now(states)} then {later}"}, clauses)
 
     def _next(self, state: str) -> Iterator[str]:
         return (way.to for event in self.machine.events.values() for way in self.ways(event, state))
@@ -141,32 +131,32 @@ class _Reading:
 
     def entered(self) -> Iterator[Candidate]:
         for state in self.reached:
-            sources = [source for source in self.reached if source != state]
-            events = self._only_events(sources, state, lambda way: (way.to,))
-            if events:
-                says = f"Only {_list_with_or([event.name for event in events])} can lead to {state}."
-                claim = {"always": " or ".join(map(self.acts, events)), "when": f"{self.now([state])} and moves"}
-                yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
+            events = [event for event, source, way in self._every_way if way.to == state != source]
+            when = f"{self.now([state])} and moves"
+            yield from self._causes("entered", f"{state}-is-entered", events, f"lead to {state}", when)
 
-    def _only_events(self, states: Iterable[str], name: str, names: Callable[[Outcome], Iterable[str]]) -> list[Event]:
-        every = self.machine.events.values()
-        events = [
-            each for each in every if any(name in names(way) for state in states for way in self.ways(each, state))
-        ]
-        return events if len(events) < len(every) and all(self.can_be_named(event.name) for event in events) else []
+    def outputs(self) -> Iterator[Candidate]:
+        for output in self.all_outputs:
+            events = [event for event, _, way in self._every_way if output in way.emits]
+            yield from self._causes("output", f"{output}-has-a-cause", events, f"emit {output}", f"emits {output}")
+
+    @cached_property
+    def _every_way(self) -> list[tuple[str, str, Outcome]]:
+        every = ((event, state) for event in self.machine.events.values() for state in self.reached)
+        return [(event.name, state, way) for event, state in every for way in self.ways(event, state)]
+
+    def _causes(self, kind: str, name: str, causes: Iterable[str], does: str, when: str) -> Iterator[Candidate]:
+        events = [self.machine.events[each] for each in dict.fromkeys(causes)]
+        some = 0 < len(events) < len(self.machine.events)
+        if some and all(self.can_be_named(event.name) for event in events):
+            says = f"Only {_list_with_or([event.name for event in events])} can {does}."
+            claim = {"always": " or ".join(map(self.acts, events)), "when": when}
+            yield self.candidate(kind, name, says, claim, self.clauses(events, self.reached))
 
     def acts(self, event: Event) -> str:
         if event.ends:
             return f"{self.happens(event.name)} or {event.name} replies ok or {event.name} replies {ANY_ERROR}"
         return self.happens(event.name)
-
-    def outputs(self) -> Iterator[Candidate]:
-        for output in self.all_outputs:
-            events = self._only_events(self.reached, output, lambda way: way.emits)
-            if events:
-                says = f"Only {_list_with_or([event.name for event in events])} can emit {output}."
-                claim = {"always": " or ".join(map(self.acts, events)), "when": f"emits {output}"}
-                yield self.candidate("output", f"{output}-has-a-cause", says, claim, self.clauses(events, self.reached))
 
 
 _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -180,11 +170,12 @@ class _EventCandidates:
     def candidates(self) -> Iterator[Candidate]:
         if self.event.kind == "call":
             yield from self._call()
+        rows = (False, True) if self.event.ends else (False,)
         yield from self._enabling_states()
-        for ends in (False, True) if self.event.ends else (False,):
+        for ends in rows:
             yield from self._exact_effects(ends=ends)
         yield from self._unstated_claims()
-        for ends in (False, True) if self.event.ends else (False,):
+        for ends in rows:
             yield from self._possible_effects(ends=ends)
 
     @cached_property
@@ -216,15 +207,10 @@ class _EventCandidates:
             yield self._candidate("succeeds", says, claim)
         failing = [(state, way) for state, way in ways if any(reply != "ok" for reply in way.reply)]
         if failing and all(way.to == state for state, way in failing):
-            says = f"A call of {name} that fails changes nothing."
-            yield self._candidate(
-                "fails-without-effect", says, {"always": "stays", "when": f"{name} replies {ANY_ERROR}"}
-            )
-        refusing = [
-            state
-            for state, found in self._row(ends=False).items()
-            if all(way.reply and "ok" not in way.reply for way in found)
-        ]
+            claim = {"always": "stays", "when": f"{name} replies {ANY_ERROR}"}
+            yield self._candidate("fails-without-effect", f"A call of {name} that fails changes nothing.", claim)
+        cells = self._row(ends=False).items()
+        refusing = [state for state, found in cells if all(way.reply and "ok" not in way.reply for way in found)]
         if refusing:
             says = f"A call of {name} fails if the state is {_list_with_or(refusing)}."
             claim = {"always": f"{name} replies {ANY_ERROR}", "when": self._happens_in(refusing)}

@@ -57,10 +57,9 @@ def mutation_outcomes(
 ) -> Iterator[MutationOutcome[Mutant]]:
     """Yield the outcome of each mutant of *machine* under *profile*.
 
-    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* is called with
-    their names. Properties that compare two machines are slow to check, so they are checked only for mutants that
-    no other property kills. If *whole* is false, only the first killer of each mutant is found. *advanced* is
-    called after each mutant.
+    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* gets their names.
+    Properties that compare two machines are slow, so they are checked only for mutants that no other property kills.
+    If *whole* is false, only the first killer of each mutant is found. *advanced* is called after each mutant.
     """
     profiled = machine.under(profile)
     table = tabulate(profiled)
@@ -114,10 +113,9 @@ def joint_mutation_outcomes(
     advanced: Callable[[], None] = lambda: None,
     unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
-    """Yield the outcome of each of *mutants* under *profile*.
+    """Yield the outcome of each of *mutants* under *profile*, as :func:`mutation_outcomes` does.
 
-    *smaller* specifies the same system with fewer copies. Most mutants can be killed there at a lower cost. The
-    other arguments have the same meaning as for :func:`mutation_outcomes`.
+    *smaller* specifies the same system with fewer copies, where most mutants can be killed at a lower cost.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from fsm.entry_points import loaded
 from fsm.errors import InputError, refused
@@ -24,13 +24,10 @@ from fsm.recordings.form import RecordingForm, own_forms
 from fsm.recordings.time_order import Assume
 from fsm.scratch import ScratchFolder
 
+# The possible reactions of the judge to an edit. It finds a new violation of a MUST, only weaker new findings, or
+# nothing new.
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
-ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""The possible reactions of the judge to an edit.
-
-*caught* means that the judge finds a new violation of a MUST, *missed* that it finds nothing new, and *surprise* that
-all new findings are weaker.
-"""
+ANSWERS: Final[tuple[EditAnswer, ...]] = get_args(EditAnswer)
 
 EditedLines: TypeAlias = tuple[bytes, ...]
 
@@ -77,19 +74,15 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The reactions of the judge to the edits of a recording that are illegal without doubt.
-
-    ``edits`` is the number of possible edits, and ``tried`` the number that were tried. ``alarms`` counts the
-    violations of a MUST that the judge finds in the unedited recording, and ``surprises`` the weaker findings.
-    """
+    """The reactions of the judge to the edits of a recording that are illegal without doubt."""
 
     name: str
     form: RecordingForm
-    edits: int
-    tried: int
+    edits: int  # number of possible edits
+    tried: int  # number of edits that were tried
     planted: tuple[Planted, ...]
-    alarms: int
-    surprises: int
+    alarms: int  # violations of a MUST that the judge finds in the unedited recording
+    surprises: int  # weaker findings in the unedited recording
 
     def counts(self) -> dict[str, int]:
         return {answer: sum(each.answer == answer for each in self.planted) for answer in ANSWERS}
@@ -116,18 +109,15 @@ def power_over(
     limit: int = 0,
     advanced: Callable[[], None] = lambda: None,
 ) -> Power:
-    """Judge the edits of the recording in the file *name*.
+    """Judge the edits of the recording in the file *name*, or a sample of *limit* edits that depends only on *seed*.
 
-    If *limit* is not 0, only a random sample of *limit* edits is judged, which depends only on *seed*. The
-    recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls where
-    the judge assumes restarts. *advanced* is called after each edit.
+    The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls
+    where the judge assumes restarts. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:
-        editable = either(each.title for each in own_forms() if each.power)
-        raise refused(
-            name, "FSM222", f"the form of the file is {form.title}, which cannot be edited", f"give {editable}"
-        )
+        hint = f"give {either(each.title for each in own_forms() if each.power)}"
+        raise refused(name, "FSM222", f"the form of the file is {form.title}, which cannot be edited", hint)
     read: Callable[..., Reading] = loaded(form.power)
     reading = read(name, form, calls, profile, assume)
     every = list(reading.edits())

@@ -13,20 +13,15 @@ from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
 FOREVER: Final = 1 << 63  # end of an act that may happen at any later time
 TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, a reading reports no contradiction
 
-_Calls: TypeAlias = frozenset[tuple[int, bool]]
-"""The acts in progress. Each is given by its index, and by whether it has begun."""
-
+_Calls: TypeAlias = frozenset[tuple[int, bool]]  # for each act in progress, its index and whether it has begun
 _Situation: TypeAlias = tuple[str, _Calls]
+# The next state, the replies that fit (empty if any reply fits), and whether the call has only begun.
 _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""The next state, the replies that fit (empty if any reply fits), and whether the call has only begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A recorded call or event, which happened at one instant between ``start`` and ``end``.
-
-    An empty ``reply`` or ``shows`` is unknown. An act that is not ``certain`` may not have happened at all.
-    """
+    """A recorded call or event, which happened at one instant between ``start`` and ``end``."""
 
     entity: str
     of: str
@@ -34,9 +29,9 @@ class RecordedAct:
     start: int
     end: int
     line: int = 0
-    reply: str = ""
-    shows: str = ""
-    certain: bool = True
+    reply: str = ""  # empty if unknown
+    shows: str = ""  # empty if unknown
+    certain: bool = True  # otherwise, it may not have happened at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +45,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """An act that no order of the acts explains.
-
-    ``before`` lists the acts that had started when it started, including the act itself. ``states`` lists the states
-    that were possible when it ended.
-    """
+    """An act that no order of the acts explains."""
 
     act: RecordedAct
-    states: tuple[str, ...]
-    before: tuple[RecordedAct, ...]
+    states: tuple[str, ...]  # the states that were possible when it ended
+    before: tuple[RecordedAct, ...]  # the acts that had started when it started, and the act itself
 
 
 def contradiction(

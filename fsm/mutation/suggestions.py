@@ -31,22 +31,17 @@ DEVIATES: Final = "This profile differs from the model here."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A proved property and the mutants that it ``kills``.
-
-    ``fails`` maps the profiles under which the property does not hold to the lengths of the counterexamples.
-    """
+    """A proved property and the mutants that it ``kills``."""
 
     candidate: Candidate
     kills: tuple[str, ...]
+    # Maps the profiles under which the property does not hold to the lengths of the counterexamples.
     fails: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill survivors, and the survivors that are ``left``.
-
-    The most effective property comes first.
-    """
+    """Properties that kill survivors, the most effective first, and the survivors that are ``left``."""
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -62,9 +57,8 @@ def suggested(
 ) -> Suggested:
     """Return properties of *machine* under *profile* that kill the mutants named in *survivors*.
 
-    Each property is proved for the machine, and checked on the mutants that the suggestion lists. Its name is not
-    in *taken*. The properties are chosen greedily, so that few of them are needed. *advanced* is called for each
-    survivor.
+    Each property is proved for the machine, and its name is not in *taken*. The properties are chosen greedily, so
+    that few of them are needed. *advanced* is called for each survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("examples/models/door.toml"), ["pull in gone: to open"])
@@ -118,10 +112,8 @@ def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
             name = min(names, key=lambda name: times[found[name][0].event])
             names.remove(name)
             each, stated = found[name]
-            kills = (
-                tuple(islice(_killed_mutants(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
-            )
-            if kills:
+            some = islice(_killed_mutants(each, stated, machine, stepping), CATCHES if len(chosen) < most else 0)
+            if kills := tuple(some):
                 chosen[name] = Suggestion(candidate=each, kills=kills)
                 times[each.event] += 1
     return tuple(chosen[name] for name in found if name in chosen)
@@ -161,11 +153,7 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
 def table_of(
     candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return *candidate* as a table of a property file.
-
-    *catches* lists the mutants that the property detects. *fails* maps the profiles under which the property does
-    not hold to the lengths of the counterexamples.
-    """
+    """Return *candidate* as a table of a property file. *catches* lists the mutants that the property detects."""
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
     if catches:

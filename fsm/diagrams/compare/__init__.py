@@ -4,6 +4,7 @@ Two machines are compared by their cells, including the replies and outputs of e
 their states and arrows.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -13,7 +14,6 @@ from fsm.diagrams.drawing import (
     Abstraction,
     Act,
     Arrow,
-    ArrowLabel,
     Drawing,
     LabelMeanings,
     Meaning,
@@ -21,6 +21,7 @@ from fsm.diagrams.drawing import (
     groups,
     parts,
     proposed,
+    single_label,
 )
 from fsm.diagrams.read import Location
 from fsm.errors import InputError, Problem
@@ -31,25 +32,19 @@ ANY: Final = "any state"  # the name that `fsm draw` uses for the source of an a
 
 
 def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """Remove the source of each arrow that starts at its own label.
-
-    ``fsm draw`` draws arrows of left-out events in this way, to show how a state is reached.
-    """
-    written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
+    """Remove the source of each arrow that starts at its own label, as ``fsm draw`` draws arrows of left-out events."""
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
-    words = {
-        name: lines
-        for name, lines in written.items()
-        if name not in states and all(meaning for _, meaning in known.meant(lines))
-    }
-    arrows = tuple(
-        replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
+    others = [name for name in drawing.states if not found[name] and name not in states]
+    written = {name: (name, *drawing.below.get(name, ())) for name in others}
+    words = {name: lines for name, lines in written.items() if all(meaning for _, meaning in known.meant(lines))}
+    arrows = [
+        replace(arrow, source=None, steps=single_label(words[arrow.source], arrow.place))
         if arrow.source in words
         else arrow
         for arrow in drawing.arrows
-    )
+    ]
     kept = {name: place for name, place in drawing.states.items() if name not in words}
-    return replace(drawing, states=kept, arrows=arrows)
+    return replace(drawing, states=kept, arrows=tuple(arrows))
 
 
 def _merge_names(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -190,8 +185,7 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
     """Compare the states and moves of *first* and *second*.
 
-    The result says which sides have each of them. If *complete* is true, a drawing must show the whole machine,
-    even if the model does not mention drawings.
+    If *complete* is true, a drawing must show the whole machine, even if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> compare(load("examples/models/door.toml"), load("examples/models/door.toml")).equal
@@ -225,16 +219,13 @@ def choose(
     If a file has several drawings, use the one that does not differ from the other side, or else the only one that
     shares a state with it. Raise :class:`InputError` if the choice is not clear, or if a candidate cannot be read.
     """
-    compared = [
-        compare(one, other, complete=complete)
-        for one in _without_problems(first)
-        for other in _without_problems(second)
-    ]
+    sides = [side for side in (first, second) if isinstance(side, tuple)]
+    problems = [problem for side in sides for found in side for problem in found.problems]
+    pairs = itertools.product(_without_problems(first), _without_problems(second))
+    compared = [compare(one, other, complete=complete) for one, other in pairs]
     for comparison in compared:
         if comparison.equal:
             return comparison
-    sides = [side for side in (first, second) if isinstance(side, tuple)]
-    problems = [problem for side in sides for found in side for problem in found.problems]
     if problems:
         raise InputError(problems)
     likely = [each for each in compared if any(state.where is Where.BOTH for state in each.states)]
@@ -250,9 +241,8 @@ def _without_problems(side: Machine | tuple[Drawing, ...]) -> list[Machine | Dra
 def _several_drawings_problem(side: tuple[Drawing, ...]) -> Problem:
     lines = ", ".join(str(found.line) for found in side)
     what = f"the file has {len(side)} drawings, on lines {lines}, and none of them equals the other side"
-    return Problem(
-        path=side[0].path, line=0, code="FSM410", what=what, hint=f"select one drawing, as with {side[0].place}"
-    )
+    hint = f"select one drawing, as with {side[0].place}"
+    return Problem(path=side[0].path, line=0, code="FSM410", what=what, hint=hint)
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
@@ -261,20 +251,23 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
     events = _matching_names(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
     theirs = _moves(second, states, events)
-    shared = set(states.values())
     return Comparison(
         first=first.name,
         second=second.name,
-        states=tuple(
-            ComparedState(name=name, where=side_of(name, first.states, shared))
-            for name in dict.fromkeys((*first.states, *states.values()))
-        ),
+        states=_states_of_both(dict.fromkeys(first.states), dict.fromkeys(states.values())),
         moves=tuple(
             replace(move, where=side_of(move, mine, theirs), outcomes=mine.get(move, theirs.get(move, ())))
             for move in {**mine, **theirs}
         ),
         initial=first.initial if states[second.initial] == first.initial else "",
     )
+
+
+def _states_of_both(
+    mine: Mapping[str, Location | None], theirs: Mapping[str, Location | None]
+) -> tuple[ComparedState, ...]:
+    places = {**mine, **theirs}
+    return tuple(ComparedState(name=each, where=side_of(each, mine, theirs), place=places[each]) for each in places)
 
 
 def _matching_names(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
@@ -294,10 +287,7 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Map each move of *one* to the names of its outcomes, using the names of the first machine.
-
-    A cell has one move for each outcome and reply.
-    """
+    """Map each move of *one* (one for each outcome and reply) to its outcomes, using the names of the first machine."""
     table = tabulate(one)
     found: dict[ComparedMove, tuple[str, ...]] = {}
     for row, number in table.defined():
@@ -316,14 +306,10 @@ def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -
 
 def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
     mine, theirs = _drawn_moves(first), _drawn_moves(second)
-    states = {**first.states, **second.states}
     return Comparison(
         first=first.place,
         second=second.place,
-        states=tuple(
-            ComparedState(name=name, where=side_of(name, first.states, second.states), place=place)
-            for name, place in states.items()
-        ),
+        states=_states_of_both(first.states, second.states),
         moves=tuple(
             ComparedMove(
                 **key._asdict(),

@@ -11,8 +11,7 @@ class Where(Enum):
     BOTH = "both"
     FIRST = "first"
     SECOND = "second"
-    UNDRAWN = "not drawn"
-    """Drawings may leave this out, so it is not a difference that only the machine has it."""
+    UNDRAWN = "not drawn"  # only the machine has it, but drawings may leave it out, so it is not a difference
 
 
 class Why(Enum):
@@ -36,8 +35,7 @@ class ComparedState:
 class ComparedMove:
     """An event that leads from one state to another.
 
-    If two machines are compared, moves with different replies or outputs are different, and so are moves if only
-    one of them begins a call.
+    Moves of machines with different replies or outputs are different, as they are if only one begins a call.
     """
 
     source: str  # empty for an arrow without a source
@@ -56,17 +54,13 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two lifecycles.
-
-    For two machines, ``initial`` is the initial state if both have the same, and otherwise empty. For a machine and
-    a drawing, it is the initial state of the machine. For two drawings, it is empty.
-    """
+    """All states and moves of two lifecycles."""
 
     first: str
     second: str
     states: tuple[ComparedState, ...]
     moves: tuple[ComparedMove, ...]
-    initial: str = ""
+    initial: str = ""  # the initial state of the machine, or the one that two machines have in common
 
     def near(self, move: ComparedMove) -> Location | None:
         place = move.places[0] or move.places[1]

@@ -3,10 +3,8 @@
 States are stacked from top to bottom. An arrow to the state directly below is a straight line, and loops are on the
 left. Every other arrow leaves and enters on its own row and runs down its own column on the right. Events without a
 source are vertical trunks with branches on the far right. States that no line connects are placed side by side.
-:mod:`fsm.diagrams.read` reads these diagrams.
 
-A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete diagram: states under their drawn
-names, and arrows with their labels. More detail would hide the lifecycle.
+A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete diagram.
 """
 
 from collections import Counter
@@ -150,15 +148,13 @@ class _Page:
         following = dict(zip(self.states, self.states[1:], strict=False))
         own = [line for line in self.shown.lines if line.target in self.states]
         loops: dict[str, tuple[str, ...]] = {}
+        straight: dict[str, OutlineArrow] = {}
         for line in own:
             if line.source == line.target:
                 loops[line.source] = loops.get(line.source, ()) + line.labels
-        moves = [line for line in own if line.source != line.target]
-        straight: dict[str, OutlineArrow] = {}
-        for line in moves:
-            if following.get(line.source) == line.target:
+            elif following.get(line.source) == line.target:
                 straight.setdefault(line.source, line)
-        around = [line for line in moves if line not in straight.values()]
+        around = [line for line in own if line.source != line.target and line not in straight.values()]
         self._place_rows(straight, around, loops)
         for state in self.states:
             self._draw_box(state)

@@ -25,12 +25,13 @@ from fsm.diagrams.draw.text_pictures import (
     LOOKS,
     UNSTATED,
     Look,
-    caption,
     fill_shows_count,
     footer,
+    happening,
     legend,
     look,
     origin,
+    outputs,
     remarks,
     times,
 )
@@ -169,10 +170,7 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of text for each label of *edge*.
-
-    A label has one row, a second one if its outputs make it too long, and a row for its count.
-    """
+    """Return the rows of each label of *edge*: one, a second one for outputs that make it too long, and its count."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
@@ -182,8 +180,7 @@ def labelled(edge: PictureEdge) -> list[list[str]]:
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
-    words = caption(label, emits=False)
-    emits = caption(label).removeprefix(words).strip()
+    words, emits = happening(label), outputs(label)
     long = len(words) + len(emits) > LONG
     words = f"<i>{escape(words)}</i>" if label.kind != "call" else escape(words)
     if colour:
@@ -228,8 +225,7 @@ class DotFailedError(Exception):
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    The ``data-source`` attribute is a digest of the DOT text. With it, one can check without running ``dot``
-    whether an image is up to date.
+    With the attribute ``data-source``, the digest of the DOT text, one can check without ``dot`` if it is up to date.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)

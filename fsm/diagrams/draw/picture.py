@@ -1,13 +1,12 @@
 """Choose the contents of a machine's picture. An edge represents all moves from one node to another.
 
-A picture of every cell would be unreadable, so a picture shows each change of state once. Some things are drawn only on
-request: outcomes that do not change the state, events that interrupt every state (such as a restart), and states that
-only a profile reaches. Outcomes that fail or take a short cut are also left out if another outcome leads to the same
-state.
+A picture shows each change of state once. Some things are drawn only on request: outcomes that do not change the state,
+events that interrupt every state (such as a restart), and states that only a profile reaches. Outcomes that fail or
+take a short cut are left out if another outcome leads to the same state. Deviations of a profile are always drawn.
 
 An event that does the same in every state is drawn as one arrow from *any state*. If no other edge leads out of the
-initial state or back to it, the event is also drawn from one particular state, so that readers can follow the
-lifecycle. States that are drawn alike become one node. Deviations of a profile are always drawn.
+initial state or back to it, it is also drawn from one particular state, so that readers can follow the lifecycle.
+States that are drawn alike become one node.
 """
 
 import itertools
@@ -84,8 +83,8 @@ class EdgeLabel:
 class Count:
     """The number of times that a recording uses a cell.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the
-    end of a call never shows it, because the call was counted at its beginning.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. A call was counted at
+    its beginning, so the arrows of its end never show it.
     """
 
     met: int
@@ -129,9 +128,7 @@ class Marks:
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """Return the picture of *machine*.
-
-    It includes the extras in *show*. If *events* is given, only these events are drawn.
+    """Return the picture of *machine* with the extras in *show*. If *events* is given, only these events are drawn.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
@@ -169,8 +166,7 @@ class _PictureBuilder:
     def event(self, event: Event, *, asked: bool) -> None:
         left = event.interrupts and not asked and "interrupts" not in self.show
         states = self.states
-        arrows = [] if left else [arrow for state in states for arrow in self._arrows(event, state)]
-        arrows = [arrow for arrow in arrows if arrow[1] in states]
+        arrows = [arrow for state in states if not left for arrow in self._arrows(event, state) if arrow[1] in states]
         everywhere = self._from_any_state(arrows)
         drawn = False
         for source, target, label in arrows:
@@ -182,10 +178,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return the target and label of each arrow that leads to one state from every other state.
-
-        Return nothing if there are fewer than three states.
-        """
+        """Return the target and label of each arrow that leads to one state from all of at least two others."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -211,19 +204,19 @@ class _PictureBuilder:
         named = label.ends or "outcomes" in self.show
         reached = {} if named else _states_at_call_end(event, ways, state)
         for way in ways:
-            if way.deviation is None and not way.begins and bool(_error(way)) in reached.get(way.to, ()):
+            error, deviates = _error(way), way.deviation is not None
+            if not deviates and not way.begins and bool(error) in reached.get(way.to, ()):
                 continue
             if way.deviation is not None:
                 self.profiles[way.deviation.profile] = None
             outcome = way.name if several and named and way.name != way.to else ""
-            deviates = way.deviation is not None
-            yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
+            yield state, way.to, replace(label, outcome=outcome, error=error, emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Add edges from particular states where an edge from any state hides the lifecycle.
+        """Repeat an edge from any state where it hides the lifecycle.
 
-        If no edge leads out of the initial state, an edge is repeated from the state listed just before its
-        target. If none leads back to the initial state, it is repeated from the last final state.
+        If no edge leads out of the initial state, it is repeated from the state listed just before its target. If none
+        leads back to the initial state, it is repeated from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -242,7 +235,7 @@ class _PictureBuilder:
         for (_, state), count in self.marks.counts.items():
             met[state] += count
         failed = [state for state in self.machine.states if state in self.marks.failed]
-        nodes = (
+        nodes = tuple(
             PictureNode(
                 name=state.name,
                 states=(state.name,),
@@ -261,7 +254,7 @@ class _PictureBuilder:
             name=self.machine.name,
             title=self.machine.title,
             initial=self.machine.initial,
-            nodes=tuple(nodes),
+            nodes=nodes,
             edges=(
                 *_show_counts_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
                 *self._edges_from_elsewhere(),
@@ -313,7 +306,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Return *labels* without duplicates of an event. If any event succeeds, remove the errors of all events.
+    """Return *labels* without duplicates of an event, and without errors if any event succeeds.
 
     Deviations, and labels for cells that ignore, refuse or leave open an event, are always kept.
     """

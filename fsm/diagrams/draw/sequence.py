@@ -31,10 +31,7 @@ MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """A row of a chart.
-
-    A call has a bar at its target, from the row that begins the call to the row that ends it.
-    """
+    """A row of a chart. A call has a bar at its target, from the row that begins it to the row that ends it."""
 
     kind: RowKind
     text: str
@@ -76,9 +73,8 @@ class SequenceChart:
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
     """Return the chart of *run*, which is a run of *model*.
 
-    In a system, only parts that act or that wait at the end are shown. The last step is marked as the one that
-    breaks the property *broken*, unless the run breaks it by repeating forever or by stopping. If a system stops, the
-    chart shows for which part each part waits, according to the fair events of the property.
+    In a system, only parts that act or that wait at the end are shown. The step that breaks the property *broken* is
+    marked. If a system stops, the chart shows for which part each part waits, by the fair events of the property.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")
@@ -109,10 +105,7 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
 
 
 def breaks_at(run: Run) -> int:
-    """Return the number of the step that breaks the property.
-
-    Return 0 if *run* breaks it by repeating forever or by stopping.
-    """
+    """Return the number of the step that breaks the property, or 0 if *run* breaks it by repeating or by stopping."""
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 

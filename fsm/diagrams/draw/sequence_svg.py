@@ -1,13 +1,11 @@
 """Write a sequence chart as self-contained SVG.
 
-The SVG suits light and dark pages and black-and-white print. The distance between participants depends on their
-messages, within bounds. Text that does not fit is shortened, and the title of the row then contains the full text, for
-screen readers and as a tooltip.
+The distance between participants depends on their messages, within bounds. Text that does not fit is shortened; the
+title of the row contains the full text, for screen readers and as a tooltip.
 """
 
 import unicodedata
 from collections import defaultdict
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -75,16 +73,11 @@ def fitting(text: str, room: float) -> str:
     return f"{text[: keep - keep * 2 // 5]}…{text[len(text) - keep * 2 // 5 :]}"
 
 
-@dataclass(slots=True)
 class _SvgBuilder:
-    shown: SequenceChart
-    at: dict[str, int] = field(default_factory=dict)
-    wide: int = 0
-    top: int = 0
-    levels: list[tuple[str, int, int, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        shown = self.shown
+    def __init__(self, shown: SequenceChart) -> None:
+        self.shown = shown
+        self.at: dict[str, int] = {}
+        self.levels: list[tuple[str, int, int, int]] = []
         self.top = _HIGH * max((len(shown.head(name)) + 1 for name in shown.participants), default=2) // 2
         self.top += 24 if shown.caption else 0
         self._place()
@@ -126,8 +119,7 @@ class _SvgBuilder:
         root = ET.Element("svg", {"xmlns": _SVG, **size, "role": "group", "aria-labelledby": "about"})
         ET.SubElement(root, "title", id="about").text = shown.title
         ET.SubElement(root, "style").text = _STYLE
-        marker = _marker(root, "to", 8)
-        _add(marker, "path", d="M0,0 L8,4 L0,8", kind="line")
+        _add(_marker(root, "to", 8), "path", d="M0,0 L8,4 L0,8", kind="line")
         _add(_marker(root, "lost", 4), "path", d="M0,0 L8,8 M8,0 L0,8", kind="line")
         if shown.caption:
             _add(root, "text", x=6, y=16, kind="caption").text = fitting(shown.caption, self.wide - 12)
@@ -150,8 +142,7 @@ class _SvgBuilder:
     def _row(self, root: ET.Element, number: int, row: ChartRow) -> None:
         y = self._y(number)
         group = _add(root, "g", role="img")
-        title = ET.SubElement(group, "title")
-        title.text = row.whole or row.text
+        ET.SubElement(group, "title").text = row.whole or row.text
         if row.place:
             _add(group, "text", x=50, y=y, kind="place").text = row.place
         if row.clock:

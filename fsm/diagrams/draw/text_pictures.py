@@ -27,8 +27,8 @@ _RESERVED: Final = re.compile(
 )
 
 
-def caption(label: EdgeLabel, *, emits: bool = True) -> str:
-    """Return *label* in a few words. If *emits* is true, its outputs are included.
+def caption(label: EdgeLabel) -> str:
+    """Return *label* in a few words.
 
     >>> caption(EdgeLabel(event="finish", kind="signal", emits=("Finished",)))
     'finish / Finished'
@@ -37,6 +37,10 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     >>> caption(EdgeLabel(event="start", kind="call", ends=True, outcome="failed", error="error"))
     'start: failed ✗'
     """
+    return " ".join(filter(None, (happening(label), outputs(label))))
+
+
+def happening(label: EdgeLabel) -> str:
     words = ": ".join(filter(None, (label.event, label.outcome)))
     if label.ends and not label.outcome and not label.error:
         words += " ends"
@@ -46,19 +50,20 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
         words = f"({words})"
     if label.error:
         words += f" {FAILS}" if label.error == "error" else f" {FAILS} {label.error}"
-    if label.emits and emits:
-        own = len(label.emits) == 1 and _letters_and_digits(label.emits[0]) == _letters_and_digits(label.event)
-        words += f" {OWN}" if own else f" / {', '.join(label.emits)}"
     return words
+
+
+def outputs(label: EdgeLabel) -> str:
+    own = [_letters_and_digits(each) for each in label.emits] == [_letters_and_digits(label.event)]
+    return OWN if own else f"/ {', '.join(label.emits)}" if label.emits else ""
 
 
 def captioned_edges(
     picture: Picture, line: Callable[[str], str], separator: str
 ) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge with the word from which it starts, and its caption.
+    """Yield each edge with the word from which it starts, and its caption of labels formatted by *line*.
 
-    The word is empty if the edge starts from a node, or if an earlier edge already has the word. ``line(text)``
-    formats each label, and *separator* joins them.
+    The word is empty if the edge starts from a node, or if an earlier edge already has the word.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -89,13 +94,13 @@ def remarks(node: PictureNode) -> list[str]:
 def footer(picture: Picture) -> list[str]:
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
-    if any(caption(label).endswith(OWN) for label in labels):
+    if any(outputs(label) == OWN for label in labels):
         lines.append(f"{OWN} emits an output of its own name")
     if any(label.error for label in labels):
         lines.append(f"{FAILS} replies an error")
     if picture.profiles:
         lines.append(f"{DEVIATE} of {', '.join(picture.profiles)} included")
-    if any(node.count is not None for node in picture.nodes):
+    if fill_shows_count(picture):
         lines.append("darker: visited more often")
     if any(edge.counts for edge in picture.edges):
         lines.append(f"{TIMES}: how often the event occurred there; in all: with any outcome")
@@ -113,10 +118,7 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """Return unique identifiers for the nodes, and for the words from which edges start.
-
-    Identifiers consist of letters, digits and underscores.
-    """
+    """Return unique identifiers for the nodes, and for the words from which edges start."""
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
     for edge in picture.edges:
@@ -144,19 +146,16 @@ def _letters_and_digits(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The style of a box.
-
-    An empty ``style`` means square corners. ``line`` describes the border in a legend.
-    """
+    """The style of a box."""
 
     fill: str
     dark: str
-    style: str = "rounded"
+    style: str = "rounded"  # empty for square corners
     width: str = "1.2"
     lines: int = 1
     mermaid: str = ""
     plantuml: str = ""
-    line: str = ""
+    line: str = ""  # describes the border in a legend
 
 
 _ERROR: Final = "stroke-width:3px,stroke-dasharray:1 3"
@@ -203,10 +202,8 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     """
     states = list(machine.states)
     lines = [f"# {_text(machine.title)}", "", _text(machine.about), "", LEGEND, ""]
-    shown = {
-        each.name: f"<br>{_text(each.shows)}" if each.shows != each.name else "" for each in machine.states.values()
-    }
-    lines.append(_row(["", *(f"**{name}**{shows}" for name, shows in shown.items())]))
+    shown = [f"<br>{_text(each.shows)}" if each.shows != each.name else "" for each in machine.states.values()]
+    lines.append(_row(["", *(f"**{name}**{shows}" for name, shows in zip(states, shown, strict=True))]))
     lines.append(_row(["---"] * (len(states) + 1)))
     counts = marks.counts if marks else {}
     for event in machine.events.values():
@@ -281,9 +278,10 @@ def mermaid(picture: Picture) -> str:
     """
     names = identifiers(picture)
     used: dict[str, list[str]] = {}
-    shown = ("<br>".join(map(_mermaid_text, [*node.states, *remarks(node)])) for node in picture.nodes)
-    lines = [f'    state "{text}" as {names[node.name]}' for text, node in zip(shown, picture.nodes, strict=True)]
+    lines: list[str] = []
     for node in picture.nodes:
+        text = "<br>".join(map(_mermaid_text, [*node.states, *remarks(node)]))
+        lines.append(f'    state "{text}" as {names[node.name]}')
         traits = {"only": node.only, "passing": node.passing and not node.kind}
         traits |= {node.kind or "": node.kind, "marked": node.marked, "failed": node.failed}
         for trait in filter(traits.get, traits):

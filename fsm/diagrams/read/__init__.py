@@ -1,11 +1,10 @@
 """Find and read drawings of lifecycles in text files, without guessing.
 
-ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text. It may be a document, a
-source file, or only the drawing. Anything ambiguous is reported as a problem with its location.
+ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text. Anything ambiguous is
+reported as a problem with its location.
 
-A missing space or a tab of the wrong width breaks all the lines and boxes that it touches, which would cause a flood of
-problems. If the drawing can be read with narrower tabs or with one more space, only this cause is reported. The
-repaired drawing is not used for anything else.
+A missing space or a tab of the wrong width breaks all the lines and boxes that it touches. If the drawing can be read
+with narrower tabs or with one more space, only this cause is reported. The repaired drawing is not used otherwise.
 """
 
 import re
@@ -45,19 +44,16 @@ def find(path: str) -> tuple[Drawing, ...]:
     """
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or the name of a model", dash=True)
     if len(data) > LARGEST:
-        raise refused(
-            path, "FSM411", "the file is too large to search it for drawings", "copy the drawing to a file of its own"
-        )
+        what = "the file is too large to search it for drawings"
+        raise refused(path, "FSM411", what, "copy the drawing to a file of its own")
     return _parsed(decoded_text(data, path, code="FSM401", hint="drawings are read from text files"), path)
 
 
 def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
     here = tuple(each for each in found if each.line <= line <= each.last) if line else found
     if not here:
-        places = ", ".join(f"{each.line} to {each.last}" for each in found)
-        raise refused(
-            path, "FSM402", "no drawing includes this line", f"the file has drawings on lines {places}", line=line
-        )
+        hint = f"the file has drawings on lines {', '.join(f'{each.line} to {each.last}' for each in found)}"
+        raise refused(path, "FSM402", "no drawing includes this line", hint, line=line)
     return here
 
 
@@ -78,12 +74,8 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     if not found:
         raise InputError([_no_drawing_problem(sheet, lines)])
     if len(found) > _MOST_DRAWINGS:
-        raise refused(
-            path,
-            "FSM411",
-            f"the file has more than {_MOST_DRAWINGS} drawings",
-            "copy the intended drawing to a file of its own",
-        )
+        hint = "copy the intended drawing to a file of its own"
+        raise refused(path, "FSM411", f"the file has more than {_MOST_DRAWINGS} drawings", hint)
     return tuple(sorted(found, key=lambda each: each.line))
 
 
@@ -137,10 +129,8 @@ def _tab_problem(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | 
     what = "the drawing has tabs, and with tabs of 8 columns no line meets its box"
     hint = "replace the tabs in the drawing with blanks"
     if wide is not None:
-        what, hint = (
-            f"{what}; the drawing can be read with tabs of {wide} columns",
-            f"{hint}, as 'expand -t {wide}' does",
-        )
+        what += f"; the drawing can be read with tabs of {wide} columns"
+        hint += f", as 'expand -t {wide}' does"
     return Problem(path=sheet.path, line=row + 1, code="FSM403", what=what, hint=hint)
 
 

@@ -1,10 +1,8 @@
 """Read ASCII box-and-arrow diagrams in any text.
 
-A drawing is a paragraph with boxes and arrows. Nothing is guessed. It is a problem with a location if a line ends
-nowhere, a label could belong to two lines, or a box is not closed.
-
-An arrow is the path of a line from its beginning to an arrowhead. If a line branches, each arrowhead has its own arrow.
-The labels of an arrow are those along its path. If the line does not begin at a state, the arrow has no source.
+A drawing is a paragraph with boxes and arrows. An arrow is the path of a line from its beginning to an arrowhead, with
+the labels along the path. If a line branches, each arrowhead has its own arrow. If the line does not begin at a state,
+the arrow has no source. It is a problem if a line ends nowhere, or if a label could belong to two lines.
 """
 
 import itertools
@@ -40,11 +38,9 @@ def drawings(sheet: Canvas) -> Iterator[Drawing]:
 
 
 def _too_large_drawing(sheet: Canvas, within: range, what: str) -> Drawing:
-    problem = Problem(
-        path=sheet.path, line=within.start + 1, code="FSM411", what=what, hint="copy the drawing to a file of its own"
-    )
-    line, last = within.start + 1, within.stop
-    return Drawing(path=sheet.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
+    line, hint = within.start + 1, "copy the drawing to a file of its own"
+    problem = Problem(path=sheet.path, line=line, code="FSM411", what=what, hint=hint)
+    return Drawing(path=sheet.path, line=line, last=within.stop, states={}, arrows=(), problems=(problem,))
 
 
 def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing]:
@@ -96,10 +92,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """Yield the arrows of a net, with their strokes.
-
-    The net connects *ends*. All arrows have the same start, or all have the same end.
-    """
+    """Yield the arrows of a net that connects *ends*, with their strokes. All have the same start or the same end."""
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node
     before = {root: root}
@@ -151,12 +144,8 @@ def _net_fault(
         return heads[0].cell, "FSM404", "the line has only arrowheads, and no beginning", hint
     if len(tails) > 1 and len(heads) > 1:
         what = f"the line has {len(tails)} beginnings and {len(heads)} arrowheads, so it is unclear where each leads"
-        return (
-            first,
-            "FSM405",
-            what,
-            "draw a separate line for each arrow, or cross lines as in --|--, because a + joins them",
-        )
+        hint = "draw a separate line for each arrow, or cross lines as in --|--, because a + joins them"
+        return first, "FSM405", what, hint
     return None
 
 

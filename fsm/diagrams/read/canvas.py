@@ -56,19 +56,13 @@ STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
 
 
 def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
-    """Return the cell that is *far* cells away from *cell* in direction *to*.
-
-    >>> beyond((3, 3), "E", 2)
-    (3, 5)
-    """
+    """Return the cell that is *far* cells away from *cell* in direction *to*."""
     down, right = _OFFSET[to]
     return cell[0] + far * down, cell[1] + far * right
 
 
 def reaches(char: str, to: Direction) -> bool:
-    """Check whether a line can continue from *char* in direction *to*.
-
-    From an arrowhead, a line continues only backwards.
+    """Check whether a line can continue from *char* in direction *to*. From an arrowhead, it continues only backwards.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)
@@ -188,13 +182,10 @@ _Sides: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """The box of a state.
-
-    ``cell`` is the beginning of its name. The other fields are the rows and columns of its border.
-    """
+    """The box of a state, with the rows and columns of its border."""
 
     name: str
-    cell: GridCell
+    cell: GridCell  # the beginning of the name
     top: int
     bottom: int
     left: int
@@ -224,10 +215,7 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return the possible columns of the left and right side of the box.
-
-        They are the ends of this edge. If a corner is missing, one of the sides is just beyond the end.
-        """
+        """Return the possible columns of the sides of the box: the ends, or just beyond if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
@@ -256,10 +244,9 @@ def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
 def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
     for row in range(box.top, box.bottom + 1):
         those = rows.get(row, ())
-        for at in range(
-            bisect_left(those, box.left, key=attrgetter("left")), bisect_right(those, box.right, key=attrgetter("left"))
-        ):
-            if those[at] is not box and box.holds((those[at].bottom, those[at].right)):
+        first = bisect_left(those, box.left, key=attrgetter("left"))
+        for other in those[first : bisect_right(those, box.right, key=attrgetter("left"))]:
+            if other is not box and box.holds((other.bottom, other.right)):
                 return True
     return False
 

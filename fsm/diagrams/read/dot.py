@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from fsm.diagrams.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, single_label
 from fsm.diagrams.read.state_diagrams import NOWHERE
-from fsm.errors import Problem
+from fsm.errors import InputError, refused
 
 _HEADING: Final = re.compile(
     r'^[ \t]*+(?:strict\s++)?+(?:di)?graph\b(?:"(?:\\.|[^"\\])*+"|[^;={}()"]){0,200}+\{', re.IGNORECASE | re.MULTILINE
@@ -46,14 +46,6 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
             end = graph.end
 
 
-class _NotDotError(Exception):
-    def __init__(
-        self, what: str, hint: str = "see https://graphviz.org/doc/info/lang.html", code: str = "FSM409"
-    ) -> None:
-        super().__init__(what)
-        self.hint, self.code = hint, code
-
-
 class _Token(NamedTuple):
     kind: str
     text: str
@@ -61,10 +53,7 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """A parser for the graph that begins at the index *start* of *text*.
-
-    *starts* contains the index at which each line starts.
-    """
+    """A parser for the graph that begins at the index *start* of *text*, whose lines start at the indices *starts*."""
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
         self.text, self.start, self.path, self.starts = text, start, path, starts
@@ -81,19 +70,20 @@ class _Graph:
         line = self._place(self.start).line
         try:
             self._graph()
-        except _NotDotError as error:
-            place = self._place(self.token.at)
-            what = f"column {place.column}: {error}"
-            problem = Problem(path=self.path, line=place.line, code=error.code, what=what, hint=error.hint)
+        except InputError as error:
             for token in itertools.chain([self.token], self.tokens):
                 self.depth += {"{": 1, "}": -1}.get(token.kind, 0)
                 if token.kind == "}" and self.depth <= 0:
                     self.end = token.at + 1
                     break
             last = self._place(self.end - 1).line
-            return Drawing(path=self.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
+            return Drawing(path=self.path, line=line, last=last, states={}, arrows=(), problems=error.problems)
         self.end = self.token.at + 1
         return self._drawing(line)
+
+    def _refused(self, what: str, hint: str, code: str = "FSM409") -> InputError:
+        place = self._place(self.token.at)
+        return refused(self.path, code, f"column {place.column}: {what}", hint, line=place.line)
 
     def _tokens(self) -> Iterator[_Token]:
         at, text = self.start, self.text
@@ -130,12 +120,13 @@ class _Graph:
         if token := self._take(*kinds):
             return token
         found = f"'{self.token.text}'" if self.token.kind in _NAMES else self.token.kind
-        raise _NotDotError(f"the graph is not DOT: expected {kinds[0]}, but found {found}")
+        hint = "see https://graphviz.org/doc/info/lang.html"
+        raise self._refused(f"the graph is not DOT: expected {kinds[0]}, but found {found}", hint)
 
     def _graph(self) -> None:
         self._take("strict")
         if self.token.kind == "graph":
-            raise _NotDotError("the graph is undirected", "use 'digraph' and '->'")
+            raise self._refused("the graph is undirected", "use 'digraph' and '->'")
         self._expect("digraph")
         self._take(*_NAMES)
         self._statements()
@@ -150,7 +141,7 @@ class _Graph:
         self._expect("{")
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _NotDotError(f"groups are nested deeper than {_DEEPEST}", "draw the states side by side")
+            raise self._refused(f"groups are nested deeper than {_DEEPEST}", "draw the states side by side")
         default = self.default.copy()
         while self.token.kind != "}":
             self._statement()
@@ -187,7 +178,7 @@ class _Graph:
         self.size += more
         if self.size > MOST:
             what = f"the graph has more than {MOST:,} names and arrows"
-            raise _NotDotError(what, "remove the parts that are not needed", "FSM411")
+            raise self._refused(what, "remove the parts that are not needed", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
         if node is None and self.token.kind in _GROUPS:

@@ -12,7 +12,7 @@ from typing import Final
 
 from fsm.diagrams.drawing import ArrowLabel
 from fsm.diagrams.read.canvas import HEADS, OPPOSITE, STARTS, STRAIGHT, Direction, GridCell, beyond, reaches
-from fsm.diagrams.read.wires import Phrase, Stroke, Wires, names, stacked
+from fsm.diagrams.read.wires import Phrase, Stroke, Wires, names, neighbours, stacked
 
 # Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line.
 NEAR: Final = 2
@@ -40,9 +40,7 @@ class Nets:
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
     words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke that points to them
-    between: dict[Stroke, list[Phrase]] = field(
-        default_factory=dict
-    )  # phrases in the gap of a line, by the stroke at the gap
+    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # phrases in gaps, by the stroke at the gap
 
     def find(self) -> list[Net]:
         for node in self.wires.links:
@@ -126,9 +124,8 @@ class Nets:
                     yield NetEnd(state=self.words[node].text, node=node, cell=node.cell, head=True)
                 elif not any(touch.head for touch in touches):
                     what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' does not point at a box or a word"
-                    self.wires.add_problem(
-                        node.cell, "FSM404", what, "move the arrowhead next to the box or word to which it leads"
-                    )
+                    hint = "move the arrowhead next to the box or word to which it leads"
+                    self.wires.add_problem(node.cell, "FSM404", what, hint)
             elif len(self.wires.links[node]) + len(touches) == 1:
                 yield from self._beginning(node, named)
 
@@ -146,14 +143,12 @@ class Nets:
                 break
             if phrase is not None and self.wires.sheet.at(node.cell) in STRAIGHT:
                 what = f"the line ends at '{phrase.text}', which is not a box"
-                self.wires.add_problem(
-                    node.cell, "FSM404", what, "draw a box around the name if it is a state; write labels beside lines"
-                )
+                hint = "draw a box around the name if it is a state; write labels beside lines"
+                self.wires.add_problem(node.cell, "FSM404", what, hint)
                 return
             if there in self.wires.owners or any(self.wires.strokes_at(there)):
-                self.wires.add_problem(
-                    node.cell, "FSM404", "the line breaks off", "close the gap, or draw a longer line"
-                )
+                hint = "close the gap, or draw a longer line"
+                self.wires.add_problem(node.cell, "FSM404", "the line breaks off", hint)
                 return
         yield NetEnd(state=None, node=node, cell=node.cell, head=False)
 
@@ -171,19 +166,15 @@ class PlacedLabel:
 
 @dataclass(slots=True)
 class Labels:
-    """Finds the line to which each phrase belongs.
-
-    A *stretch* is a part of a line without junctions.
-    """
+    """Finds the line to which each phrase belongs."""
 
     wires: Wires
-    stretch: dict[Stroke, int] = field(default_factory=dict)
+    stretch: dict[Stroke, int] = field(default_factory=dict)  # numbers the parts of lines without junctions
 
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """Return the labels of a drawing in the rows from *first* to *last*.
 
-        A phrase directly above or below the drawing may be a sentence about it. It is a label only if it is
-        next to an outermost line that has no label.
+        A phrase directly above or below may be about the drawing. It is a label only if its line has no other label.
         """
         # Each stretch between two junctions, or between a junction and an end, has at most one label.
         links, touches = self.wires.links, self.wires.touches
@@ -233,12 +224,10 @@ class Labels:
 
     def _stretches_above_or_below(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
         found: dict[int, Stroke] = {}
-        for phrase in stack:
-            for cell in phrase.cells():
-                for to in ("N", "S"):
-                    node = next(self.wires.strokes_at(beyond(cell, to), "h"), None)
-                    if node is not None and {"E", "W"} & self.wires.links[node].keys() and node in self.stretch:
-                        found.setdefault(self.stretch[node], node)
+        for cell in neighbours(stack):
+            node = next(self.wires.strokes_at(cell, "h"), None)
+            if node is not None and {"E", "W"} & self.wires.links[node].keys() and node in self.stretch:
+                found.setdefault(self.stretch[node], node)
         return found
 
     def _stretches_beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:

@@ -1,9 +1,8 @@
 """Read state diagrams of Mermaid and PlantUML.
 
-A diagram may be a whole file, or be between Markdown fences or in a comment. Only states and transitions are read. The
-name of a state is its text (``state "TEXT" as id``), or else its id. Text after a colon is a remark. Colours, notes and
-directions are skipped. Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as
-problems. https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
+A diagram may be a whole file, or be between Markdown fences or in a comment. The name of a state is its text
+(``state "TEXT" as id``), or else its id. Text after a colon is a remark. Nested states, choices and forks are problems.
+https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
 """
 
 import re
@@ -50,10 +49,8 @@ class StateDiagram:
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
             if len(self.arrows) + len(self.states) > MOST:
-                what, hint = (
-                    f"the diagram has more than {MOST:,} names and arrows",
-                    "remove the parts that are not needed",
-                )
+                what = f"the diagram has more than {MOST:,} names and arrows"
+                hint = "remove the parts that are not needed"
                 self.problems.append(Problem(path=self.path, line=line, code="FSM411", what=what, hint=hint))
                 break
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
@@ -111,7 +108,7 @@ def blocks(
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
     """Yield the line number of each *heading* in *text*, and the numbered lines between it and *end*.
 
-    In a comment, blanks replace the comment mark, which is the group ``mark`` of *heading*.
+    Blanks replace the comment mark, which is the group ``mark`` of *heading*.
     """
     rows = iter(enumerate(text.split("\n"), 1))
 

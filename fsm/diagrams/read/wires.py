@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from fsm.diagrams.read.canvas import (
     HEADS,
@@ -66,12 +66,7 @@ class Wires:
         self.problems.append((cell, Problem(path=self.sheet.path, line=place.line, code=code, what=what, hint=hint)))
 
     def components(self, among: Callable[[Stroke], bool] = lambda _: True) -> Iterator[tuple[Stroke, ...]]:
-        seen: set[Stroke] = set()
-        for root in sorted(self.links):
-            if root not in seen and among(root):
-                found = closure([root], lambda node: filter(among, self.links[node].values()))
-                seen.update(found)
-                yield found
+        return components(filter(among, sorted(self.links)), lambda node: filter(among, self.links[node].values()))
 
     def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
@@ -149,15 +144,24 @@ class Wires:
             del self.links[node]
 
 
+N = TypeVar("N")
+
+
+def components(roots: Iterable[N], following: Callable[[N], Iterable[N]]) -> Iterator[tuple[N, ...]]:
+    seen: set[N] = set()
+    for root in roots:
+        if root not in seen:
+            found = closure([root], following)
+            seen.update(found)
+            yield found
+
+
 _WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words on one line, separated by single blanks.
-
-    They take up the columns from ``first`` to ``last``.
-    """
+    """Words on one line, separated by single blanks, in the columns from ``first`` to ``last``."""
 
     text: str
     row: int
@@ -181,25 +185,18 @@ def phrases(lines: Wires) -> Iterator[Phrase]:
             yield Phrase(text=sheet.text(row, first, last), row=row, first=first, last=last)
 
 
+def neighbours(stack: Iterable[Phrase]) -> Iterator[GridCell]:
+    return (beyond(cell, to) for phrase in stack for cell in phrase.cells() for to in ("N", "S"))
+
+
 def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
     at = {cell: phrase for phrase in those for cell in phrase.cells()}
-
-    def touched(phrase: Phrase) -> Iterator[Phrase]:
-        around = (beyond(cell, to) for cell in phrase.cells() for to in ("N", "S"))
-        return (at[cell] for cell in around if cell in at)
-
-    seen: set[Phrase] = set()
-    for phrase in at.values():
-        if phrase not in seen:
-            stack = closure([phrase], touched)
-            seen.update(stack)
-            yield tuple(sorted(stack, key=attrgetter("start")))
+    for stack in components(at.values(), lambda phrase: (at[cell] for cell in neighbours([phrase]) if cell in at)):
+        yield tuple(sorted(stack, key=attrgetter("start")))
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Join stacked phrases into names. Each line is one name.
-
-    Text in parentheses, which may span several lines, belongs to the name before it.
+    """Join stacked phrases into names. Each line is a name, or text in parentheses that belongs to the name before.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))

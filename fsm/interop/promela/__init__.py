@@ -14,7 +14,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from itertools import groupby
+from operator import attrgetter, or_
 from typing import Final, assert_never
 
 from fsm.interop.promela.vocabulary import (
@@ -38,17 +39,13 @@ MOST: Final = 30  # maximum number of items that are stored as one bit each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The combination of a machine and a claim.
-
-    ``others`` are options in addition to the steps of the machine.  The claim has ``cases`` parts, which are checked
-    one at a time.  It is about infinite runs if ``lasting`` is true.
-    """
+    """The combination of a machine and a claim."""
 
     options: Callable[[ExportedStep], Iterable[str]]
     declarations: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    cases: int = 1
-    lasting: bool = False
+    others: tuple[str, ...] = ()  # options in addition to the steps of the machine
+    cases: int = 1  # number of parts of the claim, which are checked one at a time
+    lasting: bool = False  # whether the claim is about infinite runs
 
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
@@ -97,15 +94,18 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """Return the product for a call and its repetition.
 
-    ``stage`` is 1 after the first call, which leads to the state ``between``.  It is 2 while the second call is in
-    progress.
+    ``stage`` is 1 after the first call, which leads to ``between``, and 2 while the second call is in progress.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
         yield option(words, step, guard="stage == 0")
         if step.event == claim.event:
-            yield from _call_options(words, step, "stage == 0", first=True)
-            yield from _call_options(words, step, "stage == 2" if step.ends else "stage == 1", first=False)
+            if step.reply == "ok" and not step.way.begins:
+                idle = [f"!{begun}" for event, begun in words.begun.items() if event != step.event or not step.ends]
+                guard = " && ".join(["stage == 0", *idle, f"ONCE({words.instants(step)[-1]})"])
+                yield option(words, step, "stage = 1", f"between = {words.states[step.way.to]}", guard=guard)
+            guard = "stage == 2" if step.ends else "stage == 1"
+            yield option(words, step, *_effects_of_repetition(words, step), guard=guard)
 
     unspecified = [words.states[state] for state in silent(words.machine, claim.event)]
     return Product(
@@ -123,19 +123,12 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     )
 
 
-def _call_options(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool) -> Iterator[str]:
-    to = words.states[step.way.to]
-    if first and step.reply == "ok" and not step.way.begins:
-        once = f"ONCE({words.instants(step)[-1]})"
-        idle = [f"!{begun}" for event, begun in words.begun.items() if event != step.event or not step.ends]
-        yield option(words, step, "stage = 1", f"between = {to}", guard=" && ".join([guard, *idle, once]))
-    elif not first and (step.way.emits or (step.reply != "ok" and not step.way.begins)):
-        yield option(words, step, "stage = BROKEN", guard=guard)
-    elif not first and step.way.begins:
-        yield option(words, step, "stage = 2", guard=guard)
-    elif not first:
-        good = f"(between == {to} -> 0 : BROKEN)"
-        yield option(words, step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
+def _effects_of_repetition(words: PromelaNames, step: ExportedStep) -> tuple[str, ...]:
+    if step.way.emits or (step.reply != "ok" and not step.way.begins):
+        return ("stage = BROKEN",)
+    if step.way.begins:
+        return ("stage = 2",)
+    return f"stage = (between == {words.states[step.way.to]} -> 0 : BROKEN)", f"between = {NOWHERE}"
 
 
 def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
@@ -298,7 +291,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
         "active proctype machine() {",
         "end:",
         "   do",
-        *_options(machine, words, product, codes=claim is not None),
+        *_options(steps(machine, words.codes if claim else None), product),
         *(f"   {line}" if line[0] != "#" else line for line in product.others),
         "   od",
         "}",
@@ -306,13 +299,11 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     return "\n".join(lines) + "\n"
 
 
-def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
+def _options(taken: Iterable[ExportedStep], product: Product) -> Iterator[str]:
     event = ""
-    for step in steps(machine, words.codes if codes else None):
-        if step.event != event:
-            event = step.event
-            yield f"   /* {event} */"
-        yield from (f"   {each}" for each in product.options(step))
+    for event, those in groupby(taken, key=attrgetter("event")):
+        yield f"   /* {event} */"
+        yield from (f"   {each}" for step in those for each in product.options(step))
     if not event:
         yield "   :: false -> skip"
 

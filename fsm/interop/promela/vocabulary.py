@@ -16,16 +16,13 @@ from fsm.machine.conditions import Atom, Condition, atoms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """An outcome of an event in a state, or of a call in progress if ``ends`` is true.
-
-    ``reply`` may be empty.
-    """
+    """An outcome of an event in a state, or of a call in progress if ``ends`` is true."""
 
     event: str
     ends: bool
     source: str
     way: Outcome
-    reply: str
+    reply: str  # may be empty
 
     @property
     def title(self) -> str:
@@ -36,10 +33,9 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Yield every step of *machine* in the model's order.
+    """Yield every step of *machine* in the model's order. Silent cells have no steps.
 
-    There is one step for each outcome or, if *codes* are given, for each reply of each outcome, where "any error"
-    includes each of *codes*.  Silent cells have no steps.
+    If *codes* are given, each reply of an outcome is a step, and "any error" includes each of *codes*.
     """
     for event in machine.events.values():
         for ends, cells in ((False, event.cells), (True, event.ends)):
@@ -91,36 +87,28 @@ SMALL: Final = 250  # largest number that is stored in a byte; the other values 
 
 
 class CannotExportError(Exception):
-    """Raised when the target language cannot express the claim.
-
-    The message contains the reason and a remedy.
-    """
+    """The target language cannot express the claim. The message contains the reason and a remedy."""
 
 
 class PromelaNames:
-    """The Promela names for *machine* and for the conditions in *stated*.
-
-    The conditions mention the error replies ``codes``.
-    """
+    """The Promela names for *machine* and for the conditions in *stated*."""
 
     def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
         mentioned = [atom for condition in stated for atom in atoms(condition)]
+        replies = {each.reply for each in mentioned if isinstance(each, conditions.Replies)}
         self.machine = machine
-        self.codes = frozenset(each.reply for each in mentioned if isinstance(each, conditions.Replies)) - {
-            "ok",
-            ANY_ERROR,
-        }
+        self.codes = frozenset(replies - {"ok", ANY_ERROR})  # the error replies in *stated*
         taken = list(steps(machine, self.codes))
         outputs = [output for step in taken for output in step.way.emits]
         outputs += [each.output for each in mentioned if isinstance(each, conditions.Emits) and each.output]
-        replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(self.codes)]
+        given = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(self.codes)]
         self.states = identifiers("s_", machine.states, taken=["s_none"])
         self.events = identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"])
-        self.replies = identifiers("r_", dict.fromkeys(replies), taken=["r_none"])
+        self.replies = identifiers("r_", dict.fromkeys(given), taken=["r_none"])
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
+        # Maps each call that takes time to the variable that is true from its begin to its end.
         self.begun = identifiers("begun_", dict.fromkeys(timed))
-        """Maps each call that takes time to the variable that is true from its begin to its end."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:

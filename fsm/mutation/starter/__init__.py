@@ -20,7 +20,7 @@ from typing import Final
 import tomlkit
 
 from fsm.checker.breadth_first import reachable_size
-from fsm.diagrams.read import Arrow, Drawing
+from fsm.diagrams.read import Drawing
 from fsm.diagrams.read.state_diagrams import NOWHERE
 from fsm.errors import InputError, Problem, refused
 from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
@@ -39,16 +39,15 @@ BEFORE: Final = "absent"  # the source state of an arrow that has a label but no
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
     """Return the machine in *drawing*, under the name *name*.
 
-    Each label becomes a call. It fails in the states that no arrow with this label leaves. Raise
-    :class:`InputError` if the drawing cannot be read, or if the initial state or the meaning of an arrow is
-    unclear.
+    Each label becomes a call, which fails in the states that no arrow with this label leaves. Raise
+    :class:`InputError` if the drawing cannot be read, or if its initial state or an arrow is unclear.
     """
     problems = [*drawing.problems, *_unlabelled_arrows(drawing)]
     if problems:
         raise InputError(problems)
-    left_out = {NOWHERE} if not any(arrow.labels for arrow in _arrows_into(drawing, NOWHERE)) else set[str]()
-    states = dict.fromkeys((_initial_state(drawing), *(state for state in drawing.states if state not in left_out)))
     initial = _initial_state(drawing)
+    kept = any(arrow.labels for arrow in drawing.arrows if arrow.target == NOWHERE)
+    states = dict.fromkeys((initial, *(state for state in drawing.states if kept or state != NOWHERE)))
     left = {each.source or initial for each in drawing.arrows if each.target not in {each.source, NOWHERE}}
     draft = Draft(
         name=name,
@@ -59,10 +58,6 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
         transitions=tuple(_arrows(drawing, initial)),
     )
     return machine_of(draft, file=drawing.path, outcomes=True)
-
-
-def _arrows_into(drawing: Drawing, state: str) -> list[Arrow]:
-    return [each for each in drawing.arrows if each.target == state]
 
 
 def _unlabelled_arrows(drawing: Drawing) -> Iterator[Problem]:
@@ -80,11 +75,8 @@ def _initial_state(drawing: Drawing) -> str:
     if any(each.source is None for each in drawing.arrows):
         return BEFORE
     left = {each.source for each in drawing.arrows}
-    first = [
-        state
-        for state in drawing.states
-        if state in left and all(each.source == state for each in _arrows_into(drawing, state))
-    ]
+    entered = {each.target for each in drawing.arrows if each.source != each.target}
+    first = [state for state in drawing.states if state in left - entered]
     if len(first) != 1:
         what = "the drawing does not show where a run begins"
         hint = "draw an arrow to the initial state that begins at no state: [*] --> STATE, or from a point"
@@ -114,21 +106,14 @@ MOST_PROPERTIES: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The starting files of a user.
-
-    ``files`` maps paths relative to the folder to the contents. ``machine`` is the machine that the model file
-    defines.
-    """
-
-    machine: Machine
-    files: Mapping[str, str]
+    machine: Machine  # the machine that the model file defines
+    files: Mapping[str, str]  # maps paths relative to the folder to the contents
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
     """Return the starting files for *folder*.
 
-    The model describes *source*, or an example machine. The test drives *driven*, or a stand-in for the system
-    under test.
+    The model describes *source*, or an example. The test drives *driven*, or a stand-in for the system under test.
     """
     model = toml(source, comments=_comments(source)) if source else _fill_template("model", name=name)
     path = f"models/{name}.toml"
