@@ -44,10 +44,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state of a machine.
-
-    ``shows`` is the value that observers see, and ``kind`` is the role of the state in the lifecycle.
-    """
+    """A state, with the value that it ``shows`` to observers, and with its role in the lifecycle, ``kind``."""
 
     name: str
     about: str

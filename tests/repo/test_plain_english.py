@@ -32,7 +32,7 @@ PHRASES: Final = {
 
 MOST: Final = {
     "a docstring that opens with a question word": (0, 0, 0, 0, 0),
-    "a docstring without a subject": (1, 0, 0, 0, 0),
+    "a docstring without a subject": (0, 0, 0, 0, 0),
     "what should be 'no longer'": (0, 0, 0, 0, 2),
     "what should be 'returns'": (0, 0, 0, 0, 0),
     "what should be 'continue'": (4, 9, 0, 3, 17),
