@@ -114,7 +114,7 @@ def concurrently(
         programmes=len(runs.done),
         runs=runs.done.total(),
         events=sum(number * sum(map(len, programme.threads)) for programme, number in runs.done.items()),
-        cut=runs.cut and not judging,  # Such a search is expected to use all of its time.
+        cut=runs.cut and (runs.gone or not judging),  # Judging searches are expected to use all of their time.
     )
     shrunk = []
     for race in found:
