@@ -125,7 +125,7 @@ class _Reading:
             for ways in [self.first[act.event, state]]
         )
 
-    def _is_consistent(self, act: RecordedAct, to: str, replies: tuple[str, ...], begins: bool) -> bool:  # noqa: FBT001  (a way)
+    def _is_consistent(self, act: RecordedAct, to: str, replies: tuple[str, ...], begins: bool) -> bool:  # noqa: FBT001
         shown = act.shows in {"", self.machine.states[to].shows}
         error = "error" in replies and act.reply != "ok"
         return begins or (shown and (not act.reply or not replies or act.reply in replies or error))

@@ -129,7 +129,7 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 
 
 @compiled
-def has_fair_cycle(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
+def has_fair_cycle(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (calls are slow)
     """Return whether there is a fair cycle.
 
     In the component of a fair cycle, each condition in *weakly* is satisfied by a link or disabled in some node.

@@ -71,7 +71,13 @@ class Influence:
                 needed |= read(step.when)
         return needed
 
-    def _find_stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
+    def _find_stops(
+        self,
+        part: str,
+        event: str,
+        outcomes: frozenset[str],
+        ends: bool,  # noqa: FBT001
+    ) -> tuple[bool, bool]:
         """Return whether a step is disabled in some state, and whether it may get an error reply."""
         if not event:
             return False, False
