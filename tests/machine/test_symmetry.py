@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from machines import door, job
 from random_systems import is_small, random_claim_of, random_system, system_of
@@ -211,7 +211,7 @@ def is_run(table: SystemTable, run: Run) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=amount(60, night=5_000))
+@settings(max_examples=amount(60, night=5_000), suppress_health_check=[HealthCheck.filter_too_much])
 @given(systems_of_three, chances, st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001
     """Verdicts and lengths of runs agree, and the runs are runs of the system."""

@@ -1,7 +1,7 @@
 """Collect all errors in a file instead of stopping at the first error."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeAlias
 
@@ -152,7 +152,7 @@ def definitions(
     return {
         name: value
         if isinstance(value, str)
-        else tuple(each for each in closure(value, lambda each: sets.get(each, ())) if each in states)
+        else tuple(dict.fromkeys(each for each in _members(sets, name) if each in states))
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))
     }
@@ -172,3 +172,10 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
             listed = " and ".join(f"'{each}'" for each in circle)
             verb = "refers to itself" if len(circle) == 1 else "refer to each other in a circle"
             problems.say("FSM130", f"{listed} {verb}", "define one of these names without the others", "define", name)
+
+
+def _members(sets: Mapping[str, Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the members of a set in the order in which they are written, each followed by its own members."""
+    for each in () if name in met else sets.get(name, ()):
+        yield each
+        yield from _members(sets, each, met | {name})
