@@ -263,11 +263,15 @@ def _open_history(opening: Opening) -> Recording:
     )
 
 
+def _is_trace(head: bytes) -> bool:
+    return deciding_key(head) == "trace"
+
+
 TRACE: Final = RecordingForm(
     name="trace",
     title="trace",
     about="in fsm's own format",
-    sniff=lambda head: deciding_key(head) == "trace",
+    sniff=_is_trace,
     open=_open_trace,
 )
 HISTORY: Final = RecordingForm(

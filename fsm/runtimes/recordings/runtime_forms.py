@@ -194,6 +194,19 @@ def _open_combined(opening: Opening) -> Recording:
     raise refused(opening.name, "FSM206", "the file has the events of a run, but not its calls", "add --with CALLS")
 
 
+# Not lambdas, because forms are pickled together with results.
+def _begins_with(key: str, head: bytes) -> bool:
+    return deciding_key(head) == key
+
+
+def _is_never_recognised(_head: bytes) -> bool:
+    return False
+
+
+def _has_checkpoints(name: str) -> bool:
+    return bool(files(name))
+
+
 LOG: Final = _runtime_form(
     name="containerd-log",
     title="containerd log",
@@ -212,7 +225,7 @@ CALLS: Final = _runtime_form(
     name="cri-calls",
     title="CRI calls",
     about="calls that a client made",
-    sniff=lambda head: deciding_key(head) == "op",
+    sniff=partial(_begins_with, "op"),
     open=_open_calls,
     time=_time,
     machines=("cri-container", "cri-pod"),
@@ -229,7 +242,7 @@ EVENTS: Final = _runtime_form(
     name="nri-events",
     title="NRI events",
     about="events a plugin received; --with adds CRI calls or a log",
-    sniff=lambda head: deciding_key(head) == "event",
+    sniff=partial(_begins_with, "event"),
     open=_open_events,
     time=_time,
     together="fsm.runtimes.recordings.combined:open_combined",
@@ -243,7 +256,7 @@ EVENTS: Final = _runtime_form(
 COMBINED: Final = _runtime_form(
     name="nri-events-and-calls",
     title="NRI events and calls of one run",
-    sniff=lambda _: False,
+    sniff=_is_never_recognised,
     open=_open_combined,
     machines=("nri-plugin-contract",),
     ids=True,
@@ -256,9 +269,9 @@ CHECKPOINTS: Final = _runtime_form(
     name="checkpoints",
     title="containerd checkpoints",
     about="the directory in which containerd keeps its containers",
-    sniff=lambda _: False,
+    sniff=_is_never_recognised,
     open=_open_checkpoints,
-    claims=lambda name: bool(files(name)),
+    claims=_has_checkpoints,
     machines=("container-status",),
     shown=frozenset(),
 )
