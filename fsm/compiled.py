@@ -57,7 +57,8 @@ _announced: set[str] = set()
 
 class _Compiling:
     def __init__(self, *, cached: bool = True, **options: bool) -> None:
-        self._cached, self._options = cached, {**(_CACHED if cached else _INNER), **options}
+        self._cached = cached
+        self._options = {**(_CACHED if cached else _INNER), **options}
 
     def __call__(self, function: F) -> F:
         dispatcher = _njit(**self._options)(function)

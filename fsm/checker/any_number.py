@@ -37,8 +37,11 @@ class _Deciding:
         self._decide = decided
 
     @cached_property
-    def _crowd(self) -> Crowd:
-        return Crowd(self.three.system, self.two.system, self.part)
+    def _crowd(self) -> Crowd | NoCrowdError:
+        try:
+            return Crowd(self.three.system, self.two.system, self.part)
+        except NoCrowdError as error:  # kept, because no other property would find an abstraction either
+            return error
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
         found = self._decide(of_two, self.two)
@@ -52,8 +55,11 @@ class _Deciding:
         if not isinstance(found.verdict, Proved | Vacuous):
             return found
         holds = f"the property holds for one and for two copies of '{self.part}'"
+        crowd = self._crowd
+        if isinstance(crowd, NoCrowdError):
+            return _as_unknown(found, f"{holds}; {crowd}")
         try:
-            more = self._decide_for_crowd(of_more, _restate(of_more.claim, self._crowd))
+            more = self._decide_for_crowd(of_more, _restate(of_more.claim, crowd), crowd)
         except NoCrowdError as error:
             return _as_unknown(found, f"{holds}; {error}")
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
@@ -69,11 +75,11 @@ class _Deciding:
             )
         return replace(found, verdict=more)
 
-    def _decide_for_crowd(self, of: Property, claim: Always | Never) -> Conclusion:
+    def _decide_for_crowd(self, of: Property, claim: Always | Never, crowd: Crowd) -> Conclusion:
         table = system_table(self.three.stepping(of.claim).table)
-        self.more = self.more or Cones(system=self._crowd.system)
-        events = table.row.keys() & self._crowd.system.events.keys()
-        stepping = self.more.stepping(claim, self._crowd.image(table.cone), events)
+        self.more = self.more or Cones(system=crowd.system)
+        events = table.row.keys() & crowd.system.events.keys()
+        stepping = self.more.stepping(claim, crowd.image(table.cone), events)
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
         loose = relaxed(*sequences_of(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):

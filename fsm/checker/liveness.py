@@ -40,15 +40,19 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     waiting = LeadsToGraph(claim, stepping, limit)
     if stepping.packed is not None:
         engine = import_module("fsm.checker.packed.leading")
-        quick: Counts | None = engine.holds(stepping.packed, waiting.steps, claim, limit, due=waiting.begins)
+        quick: tuple[bool, Counts] | None = engine.holds(
+            stepping.packed, waiting.steps, claim, limit, due=waiting.begins
+        )
         if quick is not None:
-            return proved_or_vacuous(stepping, limit, [claim.source]), quick
+            was_due, counts = quick
+            return proved_or_vacuous(stepping, limit, [] if was_due else [claim.source]), counts
     transitions, depth = sum(1 for _ in waiting.search), waiting.search.depth
     counts = Counts(states=len(depth), transitions=transitions, depth=max(depth.values()))
     due = [node for node in depth if node.due]
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
-    return proved_or_vacuous(stepping, limit, [claim.source]), counts
+    # The source has held if the target was ever due.  If the target always comes with it, the source must be found.
+    return proved_or_vacuous(stepping, limit, [] if due else [claim.source]), counts
 
 
 class LeadsToGraph:

@@ -158,8 +158,8 @@ def init_command(name: str, code: str | None, drawing: str | None, folder: Path)
     driven: FoundMachine | None = None
     source: Machine | None = None
     if code:
-        path, colon, expression = code.partition(".py:")
-        path += ".py" if colon else ""
+        path, _, expression = code.partition(".py:")
+        path = f"{path}.py" if expression else code
         driven = found(Path(path), expression)
         source = machine_of(draft_of(driven.machine, name, path), file=Path(path).name, outcomes=False)
     elif drawing:

@@ -161,12 +161,15 @@ _Part = TypeVar("_Part", GatheredCause, Share)
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
     """Add up *summaries*. Shares without a node are assigned to *node*."""
-    shares: list[Share] = []
     notes: Counter[str] = Counter()
-    for summary in summaries:
-        notes.update(summary.notes)
-        shares += (_with_node(share, node) if node and not share.node else share for share in summary.shares)
-    return Summary(notes=dict(sorted(notes.items())), shares=_summed(shares))
+
+    def counted() -> Iterator[Share]:
+        for summary in summaries:
+            notes.update(summary.notes)
+            yield from (_with_node(share, node) if node and not share.node else share for share in summary.shares)
+
+    shares = _summed(counted())  # reads one summary at a time, and counts its notes
+    return Summary(notes=dict(sorted(notes.items())), shares=shares)
 
 
 def _summed(parts: Iterable[_Part]) -> tuple[_Part, ...]:
@@ -283,8 +286,10 @@ def _add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, i
 
 def _with_node(share: Share, node: str) -> Share:
     def placed(causes: tuple[GatheredCause, ...]) -> tuple[GatheredCause, ...]:
-        places = ([structs.replace(place, node=node) for place in cause.first] for cause in causes)
-        return tuple(structs.replace(cause, first=tuple(first)) for cause, first in zip(causes, places, strict=True))
+        return tuple(
+            structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))
+            for cause in causes
+        )
 
     return structs.replace(share, node=node, found=placed(share.found), tolerated=placed(share.tolerated))
 

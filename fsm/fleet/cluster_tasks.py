@@ -156,14 +156,15 @@ class ClusterTask:
                 yield _answer(key, b"", str(error))
 
     def _recording(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary:
+        files = self.form == "files"
         found = judge(
-            key.file or key.node,
+            key.file if files else key.file or key.node,
             models=self.models,
             profile=self.profile,
             fresh=self.fresh,
             restarts=self.restarts,
             shortest_restart=self.shortest_restart,
-            source=None if self.form == "files" else _LinesOfRows(rows),
+            source=None if files else _LinesOfRows(rows),
         )
         return summarise([found], node=key.node)
 

@@ -80,7 +80,7 @@ class Driver:
         """
         at = at or self.machine.initial
         entering, leaving = (
-            each if isinstance(each, Mapping) else dict.fromkeys(self.machine.states, each) if each else {}
+            {} if each is None else each if isinstance(each, Mapping) else dict.fromkeys(self.machine.states, each)
             for each in (enter, leave)
         )
         for state in (at, *entering, *leaving):

@@ -27,7 +27,7 @@ def idle(kind: str) -> frozenset[str]:
 
 
 class Cause(Enum):
-    """A kind of violation, named after what is illegal in the trace."""
+    """The kind of a violation: the part of the trace that is illegal."""
 
     REPLY = "reply"
     STATE = "state"

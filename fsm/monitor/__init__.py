@@ -109,9 +109,13 @@ class Monitor:
             known = ", ".join(self.machine.events)
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
         told = list[findings.Violation]()
-        self.folder.found, found = told.append, self.folder.found
-        self.feed([seen], [self.observations + 1])
-        self.folder.found = found
+        found, self.folder.found = self.folder.found, told.append
+        try:
+            self.feed([seen], [self.observations + 1])
+        finally:
+            self.folder.found = found
+        for each in told if found else ():
+            found(each)
         return tuple(told)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
@@ -204,7 +208,7 @@ class Monitor:
             if over:
                 self._close(entity)
             else:
-                folder.fold(opened.closed(self._dynamics, None), told=True)
+                folder.fold(opened.closed(self._dynamics, None), reported=True)
         self._count()
         table, covered = self._dynamics.table, self._beliefs.covered
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in self._shared.pairs}
@@ -382,4 +386,4 @@ class Monitor:
     def _close(self, entity: str, following: Observation | None = None) -> None:
         opened = self._open.pop(entity, None)
         if opened is not None:
-            self.folder.fold(opened.closed(self._dynamics, following), told=True)
+            self.folder.fold(opened.closed(self._dynamics, following), reported=True)

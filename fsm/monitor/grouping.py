@@ -86,12 +86,12 @@ class Folder:
         if self.found is not None and self.wanted((told := violation()).observation):
             self.found(told)
 
-    def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*, and call ``found`` with it unless it was already *told*."""
+    def fold(self, violation: Violation, *, reported: bool = False) -> None:
+        """Add *violation*, and call ``found`` with it unless this has been done, as *reported* states."""
         seen = violation.observation
         if not self.wanted(seen):
             return
-        if not told:
+        if not reported:
             self.tell(lambda: violation)
         # Violations that the same known deviations explain have the same cause, whatever edits would fix them.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]

@@ -269,7 +269,8 @@ class Beliefs:
             before=self._with_request(before, what)[0],
             since=before.since,
             seen=what,
-            led=None if life.led < 0 else kinds[life.led],
+            # An explanation depends only on the other fields, so scenes that differ in these share it.
+            led=None if life.led < 0 else kinds[life.led]._replace(phase="", reply="", output="", emits=None),
             again=life.last >= 0 and bool(what.event) and kinds[life.last].event == what.event,
             others=self._shared.others,
         )

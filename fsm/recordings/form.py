@@ -172,7 +172,7 @@ class Opening:
         for piece in self.pieces if pieces is None else pieces:
             if piece.gap:
                 gap = reader.gap() if reader else [(0, Observation(phase="gap"))]
-                yield batch((Line.of(number, file) if file else number, seen) for number, seen in gap)
+                yield _in_file(file, gap)
             file = piece.file
             if (read_whole := whole(piece)) is not None:
                 yield read_whole
@@ -180,10 +180,10 @@ class Opening:
             places = range(piece.first, piece.first + len(piece.lines))
             # Store the file with each line number, because observations may be held back until another file is read.
             numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
-            yield batch(chain.from_iterable(map(read, piece.lines, numbers)))
+            yield _in_file(file, chain.from_iterable(map(read, piece.lines, numbers)))
             if reader:
-                yield batch(reader.paused(piece.quiet))
-        yield batch(rest())
+                yield _in_file(file, reader.paused(piece.quiet))
+        yield _in_file(file, rest())
 
     def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
         """Return a recording that is read line by line. *read* returns ``None`` for a foreign line."""
@@ -199,6 +199,10 @@ class Opening:
     def recorded(self, batches: Iterator[Batch]) -> Recording:
         """Return a recording of this form with these *batches*."""
         return recorded(self.form, self.name, batches, self.notes)
+
+
+def _in_file(file: str, found: Numbered) -> Batch:
+    return batch((Line.of(number, file) if file else number, seen) for number, seen in found)
 
 
 class Reader(Protocol):

@@ -77,8 +77,12 @@ def _response_text(taken: Taken) -> str:
     if seen is None:
         return "no answer"
     reply = "in progress" if seen.reply is None else seen.reply
-    came, outputs = taken.came and f"came as {taken.came}", ", ".join(map(visible, seen.outputs or ()))
-    parts = (came, visible(reply), outputs and f"emits {outputs}", seen.shows and f"shows {visible(seen.shows)}")
+    parts = (
+        f"came as {taken.came}" if taken.came else "",
+        visible(reply),
+        f"emits {', '.join(map(visible, seen.outputs))}" if seen.outputs else "",
+        f"shows {visible(seen.shows)}" if seen.shows else "",
+    )
     return "; ".join(filter(None, parts))
 
 

@@ -116,11 +116,14 @@ class CoveredMachine:
         return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        names = ("only in the first set", "only in the second set", "in both")
-        covered = ((True, False), (False, True), (True, True))
+        names = {
+            "only in the first set": (True, False),
+            "only in the second set": (False, True),
+            "in both": (True, True),
+        }
         return {
             side: [row for row in self.rows if (bool(row.counts), bool(row.others)) == both]
-            for side, both in zip(names, covered, strict=True)
+            for side, both in names.items()
         }
 
 

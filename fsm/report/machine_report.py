@@ -264,7 +264,7 @@ def happens(taken: RunStep) -> str:
     elif taken.ends and not taken.reply:
         what.append("goes on")
     if taken.reply:
-        what.append(f"replies {'any error' if taken.reply == 'error' else taken.reply}")
+        what.append(f"replies {words.reply(taken.reply)}")
     elif taken.outcome and taken.outcome not in {taken.target, "done" if taken.done else "ok"} and not taken.phase:
         what.append(f"({taken.outcome})")
     if taken.emits and not taken.done:

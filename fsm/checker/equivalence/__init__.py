@@ -6,11 +6,10 @@ finer than trace equivalence, because both machines must also make their choices
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import count
 from operator import itemgetter
 from typing import Final
 
-from fsm.checker.equivalence.moments import Observer, Signature, partitions, play, trace, weak_steps
+from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Rules
 from fsm.machine.evidence import (
@@ -30,7 +29,7 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Maximum number of moments of both machines, and of pairs of sets of moments."""
+"""Limit on the number of moments of both machines, and on the number of pairs of sets of moments."""
 
 _START: Final = (0, 1)
 
@@ -38,9 +37,9 @@ _START: Final = (0, 1)
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
     """Compare two machines.
 
-    If they are not equivalent, the result is evidence that distinguishes them.  Up to two calls that take time may
-    overlap.  The answer is unknown if there are more than *limit* moments.  The search for a distinguishing trace
-    examines at most *limit* pairs of sets of moments, because there may be exponentially many.
+    If the machines are not equivalent, the result is evidence that distinguishes them.  Up to two calls that take
+    time may overlap.  The answer is unknown if there are more than *limit* moments.  The search for a distinguishing
+    trace examines at most *limit* pairs of sets of moments, because the number of pairs may be exponential.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -52,28 +51,23 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = weak_steps(pair.hidden, pair.seen)
-    *_, block = rounds = list(partitions(weak))
-    if block[0] == block[1]:
+    partition = refine(weak)
+    if not partition.separated(*_START):
         return Equivalent()
     every_trace = True
     try:
-        found = trace(weak, block, _START, limit)
+        found = trace(weak, partition, _START, limit)
     except LimitError:
         found, every_trace = None, False
     if found is None:
-        return _branching(pair, list(play(weak, rounds, _START)), every_trace=every_trace)
+        return _branching(pair, play(weak, partition, _START), every_trace=every_trace)
     return _distinguished(pair, [each for label in found if (each := pair.labels.listed[label]) is not None])
 
 
 def bisimilar(first: Table, second: Table) -> bool:
     pair = _Pair(_observers(first, second))
     pair.explore()
-    return _equivalent(weak_steps(pair.hidden, pair.seen), _START)
-
-
-def _equivalent(weak: Sequence[Signature], nodes: tuple[int, int]) -> bool:
-    one, two = nodes
-    return all(block[one] == block[two] for block in partitions(weak))
+    return not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
 
 
 class _Pair:
@@ -106,18 +100,17 @@ class _Pair:
         return self.observers[side].state(moment)
 
 
-def _branching(pair: _Pair, rounds: Sequence[tuple[int, int, tuple[int, int]]], *, every_trace: bool) -> Branching:
-    *answered, (owner, last, _) = rounds
-    option = pair.labels.listed[last]
+def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
+    option = pair.labels.listed[found.option]
     assert option is not None  # noqa: S101  (doing nothing is always answered)
     first, second = (pair.state(number) for number in _START)
     return Branching(
         start=(first, second),
         rounds=tuple(
             Round(seen=pair.labels.listed[label], first=pair.state(one), second=pair.state(two))
-            for _, label, (one, two) in answered
+            for label, one, two in found.rounds
         ),
-        owner=Side(owner),
+        owner=Side(found.owner),
         option=option,
         every_trace=every_trace,
     )
@@ -153,7 +146,7 @@ class StepsOf:
         """Return whether each joint event has the same effects in *other*, in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
-        systems are skipped, unless this is true of all events.
+        systems are skipped, unless all of them are.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():
@@ -240,14 +233,15 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
     labels = Numbering[tuple[object, ...] | None]([None])
-    starts: list[int] = []
+    starts = []
     codes = _codes(first) | _codes(second)
     for graph in (first, second):
         table = graph.table
-        number = dict(zip(graph.depth, count(len(hidden))))
+        number = {state: len(hidden) + index for index, state in enumerate(graph.depth)}
         starts.append(number[table.initial])
-        hidden += [[] for _ in number]
-        seen += [[(labels["shows", *table.shows(state)], number[state])] for state in number]
+        for state in graph.depth:
+            hidden.append([])
+            seen.append([(labels["shows", *table.shows(state)], number[state])])
         for step in graph.transitions:
             event = table.rows[step.row].event
             name = "" if event.kind == "hidden" else event.name
@@ -258,7 +252,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
             replies = {*step.way.reply, *(codes if ANY_ERROR in step.way.reply else ())}
             for reply in replies or {""}:
                 seen[source].append((labels[name, reply, step.way.emits], target))
-    return _equivalent(weak_steps(hidden, seen), (starts[0], starts[1]))
+    return not refine(weak_steps(hidden, seen)).separated(*starts)
 
 
 def _codes(graph: Graph[SystemTable]) -> set[str]:

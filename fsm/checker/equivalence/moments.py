@@ -1,13 +1,15 @@
-"""Partition the moments of machines into blocks of equivalent moments.
+"""Partition the moments of machines into equivalent ones.
 
 A *moment* is a state together with the calls in progress.  Partition refinement finds the coarsest partition.  Steps
 are weak, so any number of hidden steps may come before and after.
 
-In each round, blocks are split by the signatures of their members (Blom and Orzan, 2005).
+Blocks are split by the signatures of their members in rounds (Blom and Orzan, 2005).  Only the predecessors of nodes
+that have moved to another block are examined again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -17,7 +19,7 @@ from fsm.machine.calls import ASKED, BEGUN, Rules
 from fsm.machine.evidence import Observable, Run, RunStep, run_step
 from fsm.machine.graph import components
 from fsm.machine.table import Row, Table, Way
-from fsm.machine.traversal import BreadthFirst, Numbering
+from fsm.machine.traversal import BreadthFirst
 
 OVERLAP: Final = 2
 """Maximum number of calls in progress at the same time."""
@@ -33,8 +35,7 @@ class Moment(NamedTuple):
 class ObservedStep(NamedTuple):
     """A step as an observer sees it.
 
-    The step leads to the moment ``to``.  The observer sees one of the observations in ``seen``, or nothing if
-    ``seen`` is empty.
+    The step leads to the moment ``to``.  The observer sees one of ``seen``, or nothing if ``seen`` is empty.
     """
 
     seen: tuple[Observable, ...]
@@ -170,9 +171,8 @@ Signature: TypeAlias = frozenset[tuple[int, int]]
 def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
     """Return the weak steps of each node.
 
-    *hidden* has the hidden steps of each node, and *seen* has the observable steps.  A weak step with the label
-    :data:`HIDDEN` leads to the node itself or to a node that hidden steps can reach.  The running time is linear in
-    the size of the result.
+    *hidden* has the hidden steps of each node, and *seen* has the observable ones.  :data:`HIDDEN` leads to the node
+    itself and to every node reachable by hidden steps.  The running time is linear in the size of the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
@@ -194,26 +194,77 @@ def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[in
     return found
 
 
-def partitions(weak: Sequence[Signature]) -> Iterator[list[int]]:
-    """Yield finer and finer partitions, each as a list that contains the block of every node.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition of nodes into blocks.
 
-    In the first partition, all nodes are in one block.  Nodes stay together if their weak steps have the same labels
-    and lead to the same blocks.  In the last partition, the nodes of a block are equivalent.
+    It records the final block of each node, and the history of its blocks as (round, block) pairs.
     """
-    block, size = [0] * len(weak), 1
-    while True:
-        yield block
-        numbers: Numbering[tuple[int, Signature]] = Numbering()
-        signatures = (frozenset((label, block[to]) for label, to in steps) for steps in weak)
-        block = [numbers[each] for each in zip(block, signatures, strict=True)]
-        if len(numbers) == size:
-            return
-        size = len(numbers)
+
+    block: list[int]
+    history: list[list[tuple[int, int]]]
+
+    def separated(self, one: int, two: int) -> int:
+        if self.block[one] == self.block[two]:
+            return 0
+        rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
+        return next(at for at in rounds if self._block_at(one, at) != self._block_at(two, at))
+
+    def _block_at(self, node: int, last: int) -> int:
+        return next(block for at, block in reversed(self.history[node]) if at <= last)
 
 
-def separated(rounds: Sequence[Sequence[int]], one: int, two: int) -> int:
-    """Return the index of the first partition in *rounds* that separates two nodes, or 0 if none does."""
-    return next((at for at, block in enumerate(rounds) if block[one] != block[two]), 0)
+def refine(weak: Sequence[Signature]) -> Partition:
+    """Return the coarsest partition into blocks of equivalent nodes.
+
+    Nodes are equivalent if their weak steps have the same labels and lead to the same blocks.
+    """
+    size = len(weak)
+    block = [0] * size
+    history = [[(0, 0)] for _ in range(size)]
+    before: list[set[int]] = [set() for _ in range(size)]
+    for node, steps in enumerate(weak):
+        for _, to in steps:
+            before[to].add(node)
+    members = {0: set(range(size))}
+    known: dict[int, Signature] = {}
+    dirty = set(range(size))
+    at = 0
+    while dirty:
+        at += 1
+        moved = _split(weak, block, members, known, dirty)
+        for node, number in moved.items():
+            block[node] = number
+            history[node].append((at, number))
+        dirty = set().union(*(before[node] for node in moved))
+    return Partition(block=block, history=history)
+
+
+def _split(
+    weak: Sequence[Signature],
+    block: Sequence[int],
+    members: dict[int, set[int]],
+    known: dict[int, Signature],
+    dirty: Iterable[int],
+) -> dict[int, int]:
+    again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
+    for node in sorted(dirty):
+        signature = frozenset((label, block[to]) for label, to in weak[node])
+        again[block[node]].setdefault(signature, set()).add(node)
+    moved: dict[int, int] = {}
+    for number, parts in again.items():
+        rest = members[number].difference(*parts.values())
+        if rest:
+            parts.setdefault(known[number], set()).update(rest)
+        largest = max(parts, key=lambda signature: len(parts[signature]))
+        known[number] = largest
+        members[number] = parts.pop(largest)
+        for signature, part in parts.items():
+            new = len(members)
+            known[new] = signature
+            members[new] = part
+            moved |= dict.fromkeys(part, new)
+    return moved
 
 
 Blocks = frozenset[int]
@@ -230,70 +281,89 @@ class _Step(NamedTuple):
 
 
 def trace(
-    weak: Sequence[Signature], block: Sequence[int], start: tuple[int, int], limit: int
+    weak: Sequence[Signature], partition: Partition, start: tuple[int, int], limit: int
 ) -> tuple[int, ...] | None:
     """Return the labels of a shortest trace that only one node of *start* has, or ``None`` if there is none.
 
-    *block* lists the block of each node, and the nodes of a block are equivalent.  If there are several such traces,
-    return the first one in label order.  Raise :class:`~fsm.machine.traversal.LimitError` if the search finds more
-    than *limit* pairs of sets of blocks.
+    If there are several such traces, return the first one in label order.  Raise
+    :class:`~fsm.machine.traversal.LimitError` if the search finds more than *limit* pairs of sets of blocks.
     """
-    steps = {number: _targets((label, block[to]) for label, to in weak[node]) for node, number in enumerate(block)}
-
-    def after(blocks: Blocks, label: int) -> Blocks:
-        return frozenset[int]().union(*(steps[each].get(label, ()) for each in blocks))
+    steps = _steps(weak, partition)
 
     def following(pair: tuple[Blocks, Blocks] | None) -> Iterator[_Step]:
         if pair is None:
             return
-        first, second = (sorted({label for each in blocks for label in steps[each]}) for blocks in pair)
+        first, second = (sorted({label for block in each for label in steps[block]}) for each in pair)
         odd = min(set(first).symmetric_difference(second), default=None)
         if odd is not None:
             yield _Step(odd, None)
             return
         for label in first:
-            to = (after(pair[0], label), after(pair[1], label))
-            if label != HIDDEN and to[0] != to[1]:
-                yield _Step(label, to)
+            after = (_blocks_after(steps, pair[0], label), _blocks_after(steps, pair[1], label))
+            if label != HIDDEN and after[0] != after[1]:
+                yield _Step(label, after)
 
-    one, other = (after(frozenset({block[node]}), HIDDEN) for node in start)
+    one, other = (_blocks_after(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
     search: BreadthFirst[tuple[Blocks, Blocks] | None, _Step] = BreadthFirst([(one, other)], following, limit=limit)
     return next((tuple(each.label for each in search.path(last)) for last in search if last.to is None), None)
 
 
-def _targets(steps: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for label, to in steps:
-        found.setdefault(label, []).append(to)
+def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[int, Blocks]]:
+    found: dict[int, dict[int, Blocks]] = {}
+    for node, block in enumerate(partition.block):
+        if block not in found:
+            to: dict[int, set[int]] = {}
+            for label, last in weak[node]:
+                to.setdefault(label, set()).add(partition.block[last])
+            found[block] = {label: frozenset(blocks) for label, blocks in to.items()}
     return found
 
 
-def play(
-    weak: Sequence[Signature], rounds: Sequence[Sequence[int]], pair: tuple[int, int]
-) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Yield the rounds of a bisimulation game that the attacker wins from the separated nodes *pair*.
+def _blocks_after(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blocks:
+    return frozenset[int]().union(*(steps[block].get(label, ()) for block in blocks))
 
-    A round consists of the attacker's side, the label of the step, and the nodes after it.  The defender answers with
-    the node that was the last to be separated from the attacker's node.  In the last round, the defender has no
-    answer, and the nodes do not change.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """A play of the bisimulation game that the attacker wins.
+
+    For each round, ``rounds`` holds a label and the two moments after it.  In the end, only the side ``owner`` has a
+    step with the label ``option``.
     """
-    answers = [0]
-    while answers:
-        side, label, answers, to = _attacker_step(weak, rounds, pair)
-        if answers:
-            best = max(sorted(answers), key=lambda answer: separated(rounds, to, answer))
-            pair = (to, best) if side == 0 else (best, to)
-        yield side, label, pair
+
+    rounds: tuple[tuple[int, int, int], ...]
+    owner: int
+    option: int
+
+
+def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
+    """Return a play from two separated nodes that the attacker wins.
+
+    The defender always answers with the node that was the last to be separated from the target of the attacker's
+    step.
+    """
+    rounds: list[tuple[int, int, int]] = []
+    pair = start
+    while True:
+        side, label, answers, to = _attacker_step(weak, partition, pair)
+        if not answers:
+            return Play(rounds=tuple(rounds), owner=side, option=label)
+        best = max(sorted(answers), key=lambda answer: partition.separated(to, answer))
+        pair = (to, best) if side == 0 else (best, to)
+        rounds.append((label, *pair))
 
 
 def _attacker_step(
-    weak: Sequence[Signature], rounds: Sequence[Sequence[int]], pair: tuple[int, int]
+    weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]
 ) -> tuple[int, int, list[int], int]:
-    left = separated(rounds, *pair)
+    left = partition.separated(*pair)
     for side in (0, 1):
-        answers = _targets(weak[pair[1 - side]])
-        for label, to in sorted(weak[pair[side]]):
+        one, two = pair[side], pair[1 - side]
+        answers: dict[int, list[int]] = {}
+        for label, to in weak[two]:
+            answers.setdefault(label, []).append(to)
+        for label, to in sorted(weak[one]):
             found = answers.get(label, [])
-            if all(0 < separated(rounds, to, answer) < left for answer in found):
+            if all(0 < partition.separated(to, answer) < left for answer in found):
                 return side, label, found, to
     raise AssertionError(pair)  # cannot happen: two nodes are separated only if their signatures differ

@@ -212,8 +212,10 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
     return not fair.ends and fair.event == event and fair.outcome in {"", outcome}
 
 
-def holds(graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool) -> Counts | None:
-    """Return the size of the search if every fair run reaches the target whenever it is due.
+def holds(
+    graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
+) -> tuple[bool, Counts] | None:
+    """Return whether the target is ever due, and the size of the search, if every fair run reaches a due target.
 
     The target is due at the beginning if *due* is true.  Return ``None`` if the claim fails or cannot be decided on
     packed states.  It cannot be decided if calls of the system take time, because calls may end in ways that are not
@@ -227,4 +229,4 @@ def holds(graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Lim
     if waiting is None:
         return None
     waiting.succeeds(limit)
-    return None if can_stay_due(waiting, claim.fair, limit) else waiting.counts()
+    return None if can_stay_due(waiting, claim.fair, limit) else (waiting.met(1), waiting.counts())

@@ -140,7 +140,10 @@ class ConditionTests:
                 self._marked[each].resize(3 * graph.met // 2, refcheck=False)
             mark(self._program, graph.states, graph.vector.width, tests, self._done, graph.met, self._marked[each])
         if self._needs_bare:
-            self._bare = np.append(self._bare, graph.vector.bare(graph.states[self._done * graph.vector.width :]))
+            first, end = self._done * graph.vector.width, len(graph.states)
+            if end > len(self._bare):
+                self._bare.resize(3 * end // 2, refcheck=False)
+            self._bare[first:end] = graph.vector.bare(graph.states[first:])
         self._done = graph.met
         if len(known.instants) > len(self._instants):
             self._instants = np.zeros(len(known.instants), np.uint64)
@@ -181,8 +184,11 @@ class PackedSearch:
         self.progress = initial_progress()
         self._tests = tests
         self.facts = tests.facts()
-        self.nodes = Nodes(np.full(size, start, np.uint32), np.zeros(size, np.uint32), np.arange(size) == start)
-        self._grow()
+        room = graph.met * size
+        # Zeros use no memory until they are written, so a search that ends early stays small.
+        self.nodes = Nodes(np.zeros(room, np.uint32), np.zeros(room, np.uint32), np.zeros(room, np.bool_))
+        self.nodes.nodes[0] = start
+        self.nodes.seen[start] = True
 
     def _part(self, limit: int) -> Number:
         product = PackedProduct(self.facts, self.automaton, self.nodes, self.progress)

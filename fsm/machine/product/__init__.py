@@ -171,9 +171,9 @@ class SystemTable:
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
     def left_out(self, locals_of: Callable[[int], Collection[int]]) -> set[bool]:
-        """Return a set that tells whether the steps that the table leaves out are ends of calls.
+        """Return the kinds of steps that the table leaves out.
 
-        The set contains ``True`` if some of these steps are ends of calls, and ``False`` if some are not.
+        The result contains ``True`` if some of these steps are ends of calls, and ``False`` if some are not.
         *locals_of* returns the states of a copy in which events begin.
         """
         moves = {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values()
@@ -258,7 +258,8 @@ class SystemTable:
             raise TypeError(f"{condition} is not about the states of parts")
         states = self._tables[condition.part].states
         those = frozenset(number for number, state in enumerate(states) if state in condition.states)
-        copies, enough = condition.copies, all if condition.every else any
+        copies = condition.copies
+        enough = all if condition.every else any
         if len(copies) == 1:
             [only] = copies
             return lambda here: here[only] in those

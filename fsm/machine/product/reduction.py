@@ -301,13 +301,16 @@ def _is_same_path(path: JointPath, other: JointPath, exchange: Exchange) -> bool
     others = [_move(move, NONE) for move in other.moves]
     if Counter(mine) != Counter(others):
         return False
-    places = {move: iter([place for place, each in enumerate(others) if each == move]) for move in mine}
-    found = [(next(places[each]), move) for each, move in zip(mine, path.moves, strict=True)]
+    places = defaultdict[Hashable, list[int]](list)
+    for place, each in enumerate(others):
+        places[each].append(place)
+    found = [(places[each].pop(0), move) for each, move in zip(mine, path.moves, strict=True)]
     return all(commute(one, two) for (first, one), (second, two) in combinations(found, 2) if first > second)
 
 
 def _move(move: JointMove, exchange: Exchange) -> Hashable:
-    step, when = move.step, None if move.step.when is None else _key(move.step.when, exchange)
+    step = move.step
+    when = None if step.when is None else _key(step.when, exchange)
     return exchange.digits.get(move.at, move.at), step.event, step.ends, step.outcomes, step.goes_on, when
 
 

@@ -116,7 +116,7 @@ class Chosen:
                     self.notes["observations after the time asked for"] += 1
                     continue
             kept.append((line, seen))
-            if self._is_early(seen):
+            if self._is_early(at):
                 self.notes["observations before the time asked for"] += 1
             else:
                 self.inside += 1
@@ -129,15 +129,15 @@ class Chosen:
         return ""
 
     def wanted(self, seen: Observation) -> bool:
-        return (not self.part.entity or self.fits(seen.entity)) and not self._is_early(seen)
+        return (not self.part.entity or self.fits(seen.entity)) and not self._is_early(seen_at(seen))
 
-    def _is_early(self, seen: Observation) -> bool:
-        """Check whether *seen* is before the period.
+    def _is_early(self, at: int | None) -> bool:
+        """Check whether the time *at* is before the period.
 
         The start of the period is rounded down to microseconds, because that is the precision of times on lines.
         """
         since = self.part.since
-        return since is not None and (at := seen_at(seen)) is not None and at < since // 1_000 * 1_000
+        return since is not None and at is not None and at < since // 1_000 * 1_000
 
     def tells(self, entity: str) -> bool:
         return self.telling(entity) if self.telling is not None else self.fits(entity)

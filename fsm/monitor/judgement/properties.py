@@ -68,9 +68,9 @@ class _Window:
 
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
         if not moves and seen.phase in {"", "reply", "answered"}:
-            asked = [pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event]
-            if seen.phase == "reply" and asked:
-                self.seen.remove(asked[0])
+            asked = (pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event)
+            if seen.phase == "reply" and (request := next(asked, None)):
+                self.seen.remove(request)
             return
         if seen.phase == "answered":
             self.cut(over=self.settled())  # The call took effect at some earlier instant.

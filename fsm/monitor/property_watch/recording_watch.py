@@ -13,7 +13,7 @@ property restarts.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, NamedTuple
 
 from fsm.machine import Clause
@@ -31,8 +31,8 @@ from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
 """Maximum number of entities to remember. Older entities are treated as unknown."""
-KEPT: Final = 1_500
-"""Maximum number of steps to cache."""
+KEPT: Final = 20_000
+"""Maximum number of configurations in cached steps."""
 LIMIT: Final = 400
 """Maximum number of configurations per entity, not counting its places. Larger beliefs are forgotten."""
 WINDOW: Final = 24
@@ -90,7 +90,8 @@ class ClaimWatch:
         self._beginning = self._dynamics.beginning()
         self._not_yet_seen = self._beginning if fresh else self._unknown
         self._lives: OrderedDict[str, _Life] = OrderedDict()
-        self._step = lru_cache(KEPT)(self._find_step)
+        self._steps: dict[tuple[Configurations, Key], _Step] = {}
+        self._size = 0
 
     def apply_to_all(self, seen: Observation) -> None:
         self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
@@ -134,6 +135,17 @@ class ClaimWatch:
         if len(self._lives) > ENTITIES:
             self._lives.popitem(last=False)
             self._not_yet_seen = self._unknown
+
+    def _step(self, before: Configurations, seen: Key) -> _Step:
+        found = self._steps.get((before, seen))
+        if found is None:
+            found = self._find_step(before, seen)
+            self._size += len(before) + len(found.to)
+            if self._size > KEPT:
+                self._steps.clear()
+                self._size = 0
+            self._steps[before, seen] = found
+        return found
 
     def _find_step(self, before: Configurations, seen: Key) -> _Step:
         to = self._unknown

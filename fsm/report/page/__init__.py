@@ -60,10 +60,10 @@ def html(report: Report) -> str:
     """
     machines: dict[str, Json] = {}
     judgements = words.grouped((judgement.machine.name, judgement) for _, judgement in report.judgements())
-    for name, (first, *others) in judgements.items():
-        also = [each.machine.profile for each in (first, *others)]
-        shown = machine_data(without_profile(first.machine), also=also)
-        machines[name] = {**shown, "properties": watched_data(first.properties)}
+    for name, those in judgements.items():
+        also = [each.machine.profile for each in those]
+        shown = machine_data(without_profile(those[0].machine), also=also)
+        machines[name] = {**shown, "properties": watched_data(those[0].properties)}
     verdict = report.total().word
     names = ", ".join(words.file(recording.name) for recording in report.judged)
     return document(
@@ -176,9 +176,11 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
 
 def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
     unknown: dict[str, Json] = {"known": "", "link": "", "runs": []}
-    verdicts = ({"status": each.status, "why": each.why, **unknown} for each in watched)
-    listed = zip(watched, verdicts, strict=True)
-    return {"list": [{**clause_data(each.clause), "verdicts": {"": verdict}} for each, verdict in listed], "runs": []}
+    listed = [
+        {**clause_data(each.clause), "verdicts": {"": {"status": each.status, "why": each.why, **unknown}}}
+        for each in watched
+    ]
+    return {"list": listed, "runs": []}
 
 
 STEPS: Final = 200  # maximum number of observations per entity

@@ -197,7 +197,7 @@ class CriCallReader:
         for point in points:
             call = point.call
             code = meant(call.code, call.detail)
-            down = unanswered(code, call.detail)
+            down = call.op != EVENT and unanswered(code, call.detail)
             change = 0 if down or code in LOST or call.op == EVENT else 1 if point.asks else -1
             if call.op == EVENT and not self.as_called:
                 event = ToldEvent(point.at, call.id, call.pod, call.type, call.stream, call.end or 0, point.line)

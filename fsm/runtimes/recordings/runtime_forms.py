@@ -142,7 +142,7 @@ def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
         if mark not in piece.data:
             yield piece
             continue
-        starts = [at for at, line in enumerate(piece.lines) if at and mark in line]
+        starts = [at for at, line in enumerate(piece.lines) if mark in line and any(piece.lines[:at])]
         for start, end in pairwise([0, *starts, len(piece.lines)]):
             data = b"\n".join(piece.lines[start:end])
             yield replace(piece, first=piece.first + start, data=data, gap=piece.gap and not start)

@@ -140,7 +140,7 @@ class MessageChannels:
         self._link.send(bytes([NUMBERS.index(ERRORS if error else OUTPUT)]) + data)
 
     def finish(self, result: bytes) -> None:
-        """Send *result*, which tells how the command ended, and close all channels."""
+        """Send *result*, the exit status of the command, and close all channels."""
         self._link.send(bytes([NUMBERS.index(RESULT)]) + result)
 
 
