@@ -85,10 +85,12 @@ RARELY: Final = 100_000
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
-    objects = entry_points.own_objects, *([entry_points.foreign_objects] if foreign else [])
+    declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
+    if foreign:
+        declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
     *before, (last, helping) = GROUPS.items()
     found = {heading: dict(own) for heading, own in before}
-    for name, command in (pair for of in objects for pair in of(entry_points.COMMANDS, entry_points.DomainCommand)):
+    for name, command in declared:
         if name not in GENERIC:
             found.setdefault(command.heading, {})[name] = command.about
     return found | {last: dict(helping)}

@@ -89,8 +89,9 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
     (name, first), (other, second) = sides
     if not (isinstance(first, Machine) and isinstance(second, Machine)):
         raise click.UsageError("--behaviour compares two models, but one of the arguments is a drawing")
-    wrong = f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
-    options.refuse(("", form not in {"text", "json"}, wrong))
+    if form not in {"text", "json"}:
+        wrong = f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
+        raise click.UsageError(wrong)
     found = compare_behaviour(tabulate(first), tabulate(second))
     if form == "json":
         put(diff_report.behaviour_json(found, (name, other)), output)

@@ -79,7 +79,8 @@ def _text(code: str, rule: Rule, layout: Layout) -> Iterator[str]:
 @joined
 def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> Iterator[str]:
     for number, (family, about) in enumerate(families.items()):
-        yield from [""] * bool(number)
+        if number:
+            yield ""
         yield layout.style(about, "bold")
         for code, rule in rules.items():
             if code.startswith(family):

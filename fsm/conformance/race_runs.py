@@ -189,7 +189,7 @@ class Runs:
             if self.needs_threads(race):
                 found.append(race)
             self.known.add(race.kind)
-            if len(found) >= most:
+            if self.gone or len(found) >= most:
                 break
         return found
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
+from math import inf
 from typing import Final
 
 from fsm.conformance.concurrency import concurrently, refuse_serial
@@ -180,9 +181,13 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                     return
 
 
+MOST_FAILURES: Final = 3  # number of failures of one kind after which a costly SUT's event is avoided
+
+
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
-    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
+    most = MOST_FAILURES if isinstance(walk.sut, Costly) else inf  # an event that costs nothing is always tried again
+    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided, most)
     whole = len(tour.left)
     missed: Counter[Edge] = Counter()
     here: Point | None = None

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import product
-from typing import Final, NamedTuple, TypeAlias
+from math import inf
+from typing import NamedTuple, TypeAlias
 
 from fsm.conformance.failure import Failure
 from fsm.conformance.oracle import Oracle
@@ -105,9 +106,6 @@ class DistinguishingSequences:
                 leads.setdefault((edge.to, min(answers)), []).append(_Predecessor(pair, edge))
 
 
-MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is avoided
-
-
 class FrugalTour:
     """Finds routes that take all given edges with few costly events.
 
@@ -129,8 +127,10 @@ class FrugalTour:
         edges: Iterable[Edge],
         costly: Callable[[str], bool],
         avoided: Callable[[Edge], bool] = lambda _: False,
+        most: float = inf,
     ) -> None:
         self.plan = plan
+        self._most = most
         self.left = {(edge.source, edge.step) for edge in edges}
         self._costly = cache(costly)
         self._avoided = avoided
@@ -152,10 +152,10 @@ class FrugalTour:
         self.left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Avoid *edge*, which led to *failure*. If such failures are frequent, avoid its event everywhere."""
+        """Avoid *edge*, which led to *failure*. After *most* failures of one kind, avoid its event everywhere."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
-        if self._failures[failure.kind] >= MOST_FAILURES:
+        if self._failures[failure.kind] >= self._most:
             self._failed.add(edge.step.event)
 
     def route(self, here: Point | None) -> tuple[Edge, ...]:

@@ -70,7 +70,8 @@ class Driver:
         for way, (row, state) in zip(table.ways, table.origin, strict=True):
             # With a target, the library would exit the state and enter it again.
             target = None if way.to == state else table.states[way.to]
-            self._engine.add_transition(f"{table.rows[row].name}/{way.name}", table.states[state], target)
+            at = table.rows[row]
+            self._engine.add_transition(_trigger(at.event.name, way.name, ends=at.ends), table.states[state], target)
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Return the position of a new entity, which is in the state *at* or by default in the initial state.
@@ -156,9 +157,13 @@ class Position:
                 self._leave[change.source](change)
             if effect is not None:
                 effect(change)
-            self._driver.fire(self, f"{'…' if ends else ''}{event}/{taken.name}")
+            self._driver.fire(self, _trigger(event, taken.name, ends=ends))
         finally:
             self._leaving = ""
         if moves and change.target in self._enter:
             self._enter[change.target](change)
         return taken
+
+
+def _trigger(event: str, outcome: str, *, ends: bool) -> str:
+    return f"{'…' if ends else ''}{event}/{outcome}"

@@ -60,7 +60,6 @@ def _simulate_entities(table: Table, seed: int, length: int, entities: int, over
     lives = [_Life(state=table.initial) for _ in range(entities)]
     rules = Rules(table)
     active = _active_states(table)
-    kind = table.machine.entity
     made = 0
     while made < length:
         going = [number for number, life in enumerate(lives) if life.calls or life.state in active]
@@ -68,12 +67,16 @@ def _simulate_entities(table: Table, seed: int, length: int, entities: int, over
             break
         number = chance.choice(going)
         for seen in _simulate_step(rules, lives[number], chance, overlap):
-            yield structs.replace(seen, entity=f"{kind}-{number + 1}", of=kind)
+            yield _with_entity(table, seen, number)
             made += 1
-    for number, life in enumerate(lives, 1):
+    for number, life in enumerate(lives):
         while life.calls:
             for seen in _advance_call(rules, life, life.calls[0], chance):
-                yield structs.replace(seen, entity=f"{kind}-{number}", of=kind)
+                yield _with_entity(table, seen, number)
+
+
+def _with_entity(table: Table, seen: Observation, number: int) -> Observation:
+    return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
 
 
 def _active_states(table: Table) -> set[int]:

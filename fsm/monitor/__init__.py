@@ -114,8 +114,9 @@ class Monitor:
             self.feed([seen], [self.observations + 1])
         finally:
             self.folder.found = found
-        for each in told if found else ():
-            found(each)
+        if found is not None:
+            for each in told:
+                found(each)
         return tuple(told)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:

@@ -82,7 +82,8 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
 def _names_of_model(path: Path) -> set[str]:
     names = {path.stem}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        names.add(str(tomllib.loads(path.read_text(encoding="utf-8"))["machine"]["name"]))
+        name = tomllib.loads(path.read_text(encoding="utf-8"))["machine"]["name"]
+        names |= {name} if isinstance(name, str) else set()
     return names
 
 

@@ -55,7 +55,8 @@ def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
 @joined
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> Iterator[str]:
     for number, each in enumerate(mutated):
-        yield from [""] * bool(number)
+        if number:
+            yield ""
         yield from _lines(each, layout, listed)
 
 

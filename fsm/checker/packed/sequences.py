@@ -140,10 +140,10 @@ class ConditionTests:
                 self._marked[each].resize(3 * graph.met // 2, refcheck=False)
             mark(self._program, graph.states, graph.vector.width, tests, self._done, graph.met, self._marked[each])
         if self._needs_bare:
-            first, end = self._done * graph.vector.width, len(graph.states)
+            done, end = self._done * graph.vector.width, len(graph.states)
             if end > len(self._bare):
                 self._bare.resize(3 * end // 2, refcheck=False)
-            self._bare[first:end] = graph.vector.bare(graph.states[first:])
+            self._bare[done:end] = graph.vector.bare(graph.states[done:])
         self._done = graph.met
         if len(known.instants) > len(self._instants):
             self._instants = np.zeros(len(known.instants), np.uint64)

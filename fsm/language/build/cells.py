@@ -345,15 +345,15 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 
 
 def endless(event: Event) -> list[str]:
-    stuck = list(event.ends)
+    stuck = dict(event.ends)
 
     def leaves(end: Moves) -> bool:
         # Another check reports calls that begin in a state without an end.
         return not end.outcomes or any(not way.begins or way.to not in stuck for way in end.outcomes)
 
-    while any(leaves(event.ends[state]) for state in stuck):
-        stuck = [state for state in stuck if not leaves(event.ends[state])]
-    return stuck
+    while len(left := {state: end for state, end in stuck.items() if not leaves(end)}) < len(stuck):
+        stuck = left
+    return list(stuck)
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:

@@ -176,7 +176,7 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
 
 def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
     unknown: dict[str, Json] = {"known": "", "link": "", "runs": []}
-    listed = [
+    listed: list[Json] = [
         {**clause_data(each.clause), "verdicts": {"": {"status": each.status, "why": each.why, **unknown}}}
         for each in watched
     ]

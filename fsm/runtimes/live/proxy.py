@@ -175,7 +175,7 @@ class Proxy:
         for _ in range(round(grace / _TICK)):
             for relay in tuple(self._relays):
                 relay.leave()
-            if not self._relays:
+            if not self._relays and not self._connecting:
                 break
             await asyncio.sleep(_TICK)
         for _ in range(round(_LAST / _TICK)):

@@ -17,7 +17,6 @@ from fsm.errors import refused
 from fsm.language.library import load
 from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
-from fsm.runtimes.crictl import takes
 from fsm.runtimes.live.call_recording import CallRecording
 from fsm.runtimes.live.container_sut import RuntimeContainerSUT, RuntimePodSUT
 from fsm.runtimes.live.entity_sut import EntitySUT
@@ -41,7 +40,9 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:
         return partial(_node, asked, seen)
-    if not takes(machine):
+    called = {event.rpc for event in machine.events.values() if event.kind == "call"}
+    sut = _SUTS.get(machine.entity)
+    if sut is None or not called or not called <= sut.calls:
         what = f"the system is a runtime, but {machine.name} does not describe CRI calls on one container or one pod"
         hint = (
             "use the model cri-container or cri-pod for any runtime, or container-status or pod-sandbox for containerd"
@@ -49,7 +50,7 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
         if machine.name in {NODE, *RELAYED}:
             hint = "add --nri ADDRESS, the socket at which the runtime accepts plugins"
         raise refused(f"cri:{asked.rest}", "FSM601", what, hint)
-    return lambda: _SUTS[machine.entity](machine, _session(asked, seen))
+    return lambda: sut(machine, _session(asked, seen))
 
 
 def _session(asked: SutRequest, seen: Callable[[CallAnswer], object] | None = None) -> RuntimeSession:

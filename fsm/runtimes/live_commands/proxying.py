@@ -106,13 +106,14 @@ def command(
         listener.listen()
         stack.enter_context(sockets.peers_may_leave())
         judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
-        recorder = stack.enter_context(closing(_Recorder(record, judging)))
-        proxy: Proxy = proxying.Proxy(listener, other, ended=recorder.take, rules=faults, say=_say)
+        recorder = stack.enter_context(closing(_Recorder(record, judging))) if record or judging else None
+        ended = recorder.take if recorder else lambda _: None
+        proxy: Proxy = proxying.Proxy(listener, other, ended=ended, rules=faults, say=_say)
         if judging is not None:
             stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, judging.sum_up))
         _say(f"{listen} -> {to}")
         asyncio.run(_run_until_ended(proxy, grace, duration))
-        lost = recorder.close()
+        lost = recorder.close() if recorder else ""
         code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
         unknown = lost or (judging and proxy.unread)
@@ -185,8 +186,7 @@ class _Recorder:
         self._calls: Outbox[PassedCall] = recording.Outbox(self._take)
 
     def take(self, call: PassedCall) -> None:
-        if self._outboxes:
-            self._calls.put(call)
+        self._calls.put(call)
 
     def _take(self, call: PassedCall) -> None:
         try:

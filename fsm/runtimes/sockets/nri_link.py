@@ -71,14 +71,14 @@ class Multiplexer:
                     raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
                 if left > LONGEST:
                     raise FrameError(f"a frame of {left:,} bytes, more than {LONGEST:,}")
-                while left:
-                    piece = await self._reader.readexactly(min(left, _CHUNK))
+                while left and (piece := await self._reader.read(min(left, _CHUNK))):
                     left -= len(piece)
                     if take := self.takers.get(connection):
                         await take(piece)
-        except (ConnectionError, asyncio.IncompleteReadError) as error:
-            begun = left or (isinstance(error, asyncio.IncompleteReadError) and error.partial)
-            if begun and not self._writer.is_closing():
+        except ConnectionError:
+            return  # the transport is closed already
+        except asyncio.IncompleteReadError as error:
+            if (left or error.partial) and not self._writer.is_closing():
                 raise FrameError("the connection ended in the middle of a frame") from error
 
     async def close(self) -> None:

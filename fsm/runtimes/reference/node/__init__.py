@@ -150,6 +150,7 @@ class ServedNode(PodObserver):
                 await self._pods.stop(pod)
         await self._pods.close()
         await self._controller.close()
+        await self.containers.exits.cancel()
 
     def _restore_relays(self) -> None:
         """Restore the states of the relays, so that plugins are notified when restored pods and containers end.

@@ -117,6 +117,7 @@ class NodeContainers(Containers):
     making: dict[str, NodeContainer] = field(default_factory=dict, init=False)
     names: dict[str, str] = field(default_factory=dict, init=False)
     tasks: Tasks = field(default_factory=Tasks, init=False)
+    exits: Tasks = field(default_factory=Tasks, init=False)  # relays of exits, which outlive the containers
 
     async def close(self) -> None:
         workloads = [container.world.workload for container in self.store.values() if container.world.workload]
@@ -314,7 +315,7 @@ class NodeContainers(Containers):
         with suppress(OSError):
             container.world.drop()
         # The exit is relayed in a separate task. Other calls may be relayed before or after it.
-        self.tasks.start(self.relays.notify("notify-exit", container.pod, container.for_plugins()))
+        self.exits.start(self.relays.notify("notify-exit", container.pod, container.for_plugins()))
         with suppress(CannotHappenError):
             container.exited(ended)
         self.notice(container, "stopped")

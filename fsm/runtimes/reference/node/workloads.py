@@ -193,6 +193,7 @@ class Workload(ABC):
         self.readers: set[Write] = set()
         self._command = command
         self._input = asyncio.StreamReader(limit=BUFFER) if command.config.stdin else None
+        self._input_ended = False
 
     @abstractmethod
     def signal(self, number: int) -> None:
@@ -212,11 +213,12 @@ class Workload(ABC):
 
     def feed(self, data: bytes) -> None:
         """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
-        if self._input is None or self._input.at_eof() or self.exit:
+        if self._input is None or self._input_ended or self.exit:
             return
         if data:
             self._input.feed_data(data)
         else:
+            self._input_ended = True
             self._input.feed_eof()
 
     def _show(self, data: bytes, *, error: bool) -> None:

@@ -12,12 +12,12 @@ plugin must wait until nothing blocks synchronisation.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Final, Self
 
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, finish
@@ -54,7 +54,7 @@ CALL: Final = "call"
 PLUGIN: Final = "plugin"
 
 
-class PluginSyncBlock(ExitStack):
+class PluginSyncBlock:
     """Keeps plugins from joining until :meth:`unblock` is called, or until its context ends.
 
     >>> block = SyncLock().block()
@@ -63,13 +63,21 @@ class PluginSyncBlock(ExitStack):
     >>> block.unblock()  # has no effect the second time
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, unblock: Callable[[], None] | None = None) -> None:
         self._lock = threading.Lock()
+        self._unblock = unblock
 
     def unblock(self) -> None:
         with self._lock:
-            self.close()
+            unblock, self._unblock = self._unblock, None
+        if unblock is not None:
+            unblock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unblock()
 
 
 class SyncLock:
@@ -97,9 +105,7 @@ class SyncLock:
         with self._changed:
             self._acquire(CALL, self._may_block)
             self._blocks += 1
-        block = PluginSyncBlock()
-        block.callback(self._release)
-        return block
+        return PluginSyncBlock(self._release)
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -204,7 +210,7 @@ class NRI:
         self._plugins: Final = Plugins[Request, Answer, Connection]()
         self._life: Final = Lifecycle(self.config.release, disabled=self.config.disable)
         self._sync: Final = sync or SyncLock()
-        self._exits: Final = ThreadPoolExecutor(max_workers=1)
+        self._exits: set[Future[None]] = set()
 
     @property
     def state(self) -> str:
@@ -269,11 +275,15 @@ class NRI:
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
-        if self._life.block():
-            block.callback(self._life.unblock)
-        else:
+        if not self._life.block():
             block.unblock()
-        return block
+            return block
+
+        def unblock() -> None:
+            self._life.unblock()
+            block.unblock()
+
+        return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
         with self._life.call("update-containers") as acts:
@@ -308,17 +318,28 @@ class NRI:
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         """Tell plugins that a container's process has ended by itself. This happens on a separate thread."""
-        if self._life.accepts("notify-exit"):
-            self._exits.submit(self._relay_exit, pod, container)
+        if not self._life.accepts("notify-exit"):
+            return
+        relayed = Future[None]()
+        self._exits.add(relayed)
+
+        def relay() -> None:
+            try:
+                self._relay_exit(pod, container)
+            except NRIError as error:
+                _log.info("exit of container %s: %s", container.id, error)
+            finally:
+                self._exits.discard(relayed)
+                relayed.set_result(None)
+
+        threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
 
     def wait_for_exits(self) -> None:
-        self._exits.submit(bool).result()  # exits are relayed one by one
+        # Thread.join is not used, because in CPython 3.11 several threads that join the same thread may collide.
+        wait(set(self._exits))
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
-        try:
-            self.relay("notify-exit", pod, container)
-        except NRIError as error:
-            _log.info("exit of container %s: %s", container.id, error)
+        self.relay("notify-exit", pod, container)
 
     async def _relay(self, request: Request) -> MergedAnswers:
         merged = await relay_merged(request, partial(self._plugins.relay, request.event))

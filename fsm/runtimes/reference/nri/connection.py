@@ -3,8 +3,10 @@
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.driven import UNKNOWN
 from fsm.runtimes.reference.nri.messages import (
     Answer,
@@ -25,7 +27,7 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 
 
 class Plugin(Protocol):
-    """Base class of plugins in this process. Each call of a plugin runs on a new thread, and calls do not overlap.
+    """Base class of plugins in this process. A separate thread makes all calls of a plugin in order.
 
     ``index`` has two digits. Plugins are called in ascending order of their indices. ``name`` consists of letters,
     digits, and the characters ``_ . + -``. ``events`` are the requests to which the plugin subscribes, as names or as a
@@ -68,10 +70,72 @@ class PluginLocal(threading.local):
     on_plugin_thread = False
 
 
-class Connection(Session[Request, Answer, Part, Sequence[Update]]):
-    """The connection of a plugin in this process.
+class PluginThread:
+    """A thread that runs the calls of one plugin in order.
 
-    The threads that call the plugin mark themselves in *local*, so that calls made by a plugin can be recognised.
+    The thread marks itself in *local*, so that calls made by a plugin can be recognised.
+
+    >>> thread = PluginThread(Clock(), PluginLocal())
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    42
+    >>> thread.end()
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    Traceback (most recent call last):
+        ...
+    fsm.runtimes.reference.nri.messages.PluginLostError: it is closed
+    """
+
+    def __init__(self, clock: Clock, local: PluginLocal) -> None:
+        self._clock: Final = clock
+        self._local: Final = local
+        self._changed: Final = threading.Condition()
+        self._jobs: Final[SimpleQueue[Callable[[], None] | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._work, daemon=True)
+        self._ended = False
+
+    def rename(self, name: str) -> None:
+        self._thread.name = name
+
+    def call(self, function: Callable[[], T], *, until: float) -> T:
+        """Run *function* on the thread. Return its result or raise its exception.
+
+        Raise :class:`PluginLateError` if *function* has not returned when the clock reaches *until*, or
+        :class:`PluginLostError` if *function* ends the thread or the thread was ended.
+        """
+        if self._ended:
+            raise PluginLostError("it is closed")
+        if not self._thread.is_alive():
+            self._thread.start()
+        future = Future[T]()
+
+        def job() -> None:
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001  (the caller raises it; this thread continues)
+                lost = PluginLostError(f"ended its thread: {error!r}")
+                future.set_exception(error if isinstance(error, Exception) else lost)
+            with self._changed:
+                self._changed.notify_all()
+
+        begin = self._clock.now()
+        self._jobs.put(job)
+        with self._changed:
+            if not self._clock.wait(self._changed, future.done, until=until):
+                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
+        return future.result()
+
+    def end(self) -> None:
+        self._ended = True
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        self._local.on_plugin_thread = True
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+class Connection(Session[Request, Answer, Part, Sequence[Update]]):
+    """The connection of a plugin in this process, which calls the plugin on a thread of its own.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -91,22 +155,22 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
     def __init__(self, plugin: Plugin, terms: Terms, local: PluginLocal | None = None) -> None:
         super().__init__(terms)
         self.plugin: Final = plugin
-        self._local: Final = local or PluginLocal()
+        self._thread: Final = PluginThread(terms.clock, local or PluginLocal())
 
     async def _ask_registration(self, until: float) -> None:
-        self.register(*self._run(lambda: (self.plugin.name, self.plugin.index), until))
+        self.register(*self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=until))
 
     async def _ask_events(self, until: float) -> Collection[str] | int:
-        return self._run(lambda: self.plugin.events, until)
+        return self._thread.call(lambda: self.plugin.events, until=until)
 
     async def _ask_part(self, part: Part, until: float) -> bool:
-        return self._run(lambda: self.plugin.synchronize_part(*part), until)
+        return self._thread.call(lambda: self.plugin.synchronize_part(*part), until=until)
 
     async def _ask_last(self, part: Part, until: float) -> Sequence[Update]:
-        return self._run(lambda: self.plugin.synchronize(*part), until)
+        return self._thread.call(lambda: self.plugin.synchronize(*part), until=until)
 
     async def _ask(self, request: Request, until: float) -> Answer:
-        return self._run(lambda: self.plugin.handle(request), until)
+        return self._thread.call(lambda: self.plugin.handle(request), until=until)
 
     def _start_process(self) -> None:
         self.plugin.launch()
@@ -114,32 +178,14 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
     def _close(self) -> None:
         self.plugin.close()
 
-    def _run(self, function: Callable[[], T], until: float) -> T:
-        """Run *function* on a new thread. Return its result or raise its exception.
+    def _take(self, event: str, outcome: str = "") -> None:
+        super()._take(event, outcome)
+        if self.state == "absent":
+            self._thread.end()
 
-        Raise :class:`PluginLateError` if *function* has not returned when the clock reaches *until*, or
-        :class:`PluginLostError` if *function* ends the thread.
-        """
-        future, changed = Future[T](), threading.Condition()
-
-        def run() -> None:
-            with changed:  # the caller is waiting now
-                self._local.on_plugin_thread = True
-            try:
-                future.set_result(function())
-            except BaseException as error:  # noqa: BLE001  (the caller raises it)
-                lost = PluginLostError(f"ended its thread: {error!r}")
-                future.set_exception(error if isinstance(error, Exception) else lost)
-            with changed:
-                changed.notify_all()
-
-        clock = self._terms.clock
-        begin = clock.now()
-        with changed:
-            threading.Thread(target=run, name=f"plugin {self.name}", daemon=True).start()
-            if not clock.wait(changed, future.done, until=until):
-                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
-        return future.result()
+    def _rename(self, name: str, index: str) -> None:
+        super()._rename(name, index)
+        self._thread.rename(f"plugin {self.name}")
 
 
 def finish(work: Coroutine[object, object, T]) -> T:

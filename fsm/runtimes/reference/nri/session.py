@@ -261,9 +261,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         if event not in self.events:
             self._take("relay", "not-subscribed")
             return None
-        outcome = "ok"
+        outcome = ""
         try:
-            return await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
+            answer = await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
         except PluginLostError as error:
             outcome = "lost"
             _log.warning("plugin %s is lost at %s: it %s", self.name, event, error)
@@ -272,8 +272,12 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             outcome = "error"
             code = error.code if isinstance(error, NRIError) else ""
             raise NRIError(f"plugin {self.name}: {error}", code=code) from error
+        else:
+            outcome = "ok"
+            return answer
         finally:
-            self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
+            if outcome:  # a cancelled request has none
+                self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:
         """End a request without an answer. If the plugin has hung up, close the connection."""

@@ -282,6 +282,10 @@ class Pods:
                     reached = "gone"
                 except FAILURES as error:
                     why = str(error)
+                if reached == "gone" and event == "remove":
+                    self._stop_watch(pod)
+                    self._release(pod)
+                    await perform(lambda: self.observer.removed(pod.id))
             outcome = first_of(pod.offered(event), *outcomes[reached])
             to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
             if to not in {ABSENT, "stopped", pod.state}:
@@ -312,9 +316,6 @@ class Pods:
         await perform(lambda: self.containers.remove(pod.id))
         await self.controller.shutdown(pod.id)
         self.metadata.delete(pod.id)
-        self._stop_watch(pod)
-        self._release(pod)
-        await perform(lambda: self.observer.removed(pod.id))
 
     def _sandbox(self, pod: Pod) -> SandboxRecord:
         with suppress(CallError):
