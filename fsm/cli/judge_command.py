@@ -23,7 +23,6 @@ from fsm.recordings.line_reader import STDIN
 from fsm.recordings.sources import Rotated
 from fsm.recordings.time_order import Assume
 from fsm.report import ExitCode, Report
-from fsm.report.cases import cases
 from fsm.report.text import text
 from fsm.report.words import exercised as exercised_of
 from fsm.trace import Line
@@ -246,6 +245,8 @@ def _format_report(report: Report, form: str, *, coloured: bool, coverage: bool)
     if form == "text":
         return text(report, options.layout(coloured=coloured), coverage=coverage)
     if form in options.CASE_FORMATS:
+        from fsm.report.cases import cases  # noqa: PLC0415  (only for these formats)
+
         return options.case_report(form, cases(report)).encode("utf-8", "replace")
     writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
     with drawing() if form == "html" else nullcontext():

@@ -20,6 +20,7 @@ from random_tests import changed, random_test
 from thorough import TIMES
 
 from fsm.checker.equivalence import bisimilar, compare
+from fsm.checker.equivalence.moments import refine
 from fsm.language.library import load, names
 from fsm.machine import Moves, Silent
 from fsm.machine.evidence import Branching, Distinguished, Equivalent, Observable, Side
@@ -508,3 +509,13 @@ def test_a_search_for_a_trace_that_is_cut_short() -> None:
     assert 10 == len(whole.trace)
     assert isinstance(short, Branching)
     assert not short.every_trace
+
+
+def test_a_partition_keeps_only_what_changes() -> None:
+    """In a chain, every round separates one more node, and no round is kept for the others."""
+    chain = [frozenset({(0, min(node + 1, 299))}) if node < 299 else frozenset() for node in range(300)]
+
+    history = refine(chain).history
+
+    assert len({steps[-1] for steps in history}) == 300
+    assert max(map(len, history)) <= 3

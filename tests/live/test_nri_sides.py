@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -339,6 +340,18 @@ async def test_nonsense_ends_the_connection_with_its_reason() -> None:
     right.close()
 
     assert "sent data that is not NRI: a frame of 790,644,820 bytes" in runtime.lost[0].why
+
+
+async def test_nonsense_is_noticed_before_its_frame_ends() -> None:
+    """A frame for the runtime begins with a response, which is not awaited, and the peer sends no more."""
+    left, right = socket.socketpair()
+    right.sendall(struct.pack(">II", 2, 1_000) + struct.pack(">IIBB", 4, 1, 2, 0) + b"1234")
+    link = NriLink(*await asyncio.open_connection(sock=left), served="nri.pkg.api.v1alpha1.Runtime", methods={})
+
+    with pytest.raises(NriError, match="a message of kind 2, but requests are expected"):
+        await asyncio.wait_for(link.run(), 5)
+    right.close()
+    await link.close()
 
 
 def test_a_socket_that_is_in_use_is_not_taken(tmp_path: Path) -> None:

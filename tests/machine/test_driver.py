@@ -168,3 +168,17 @@ def test_of_several_outcomes_one_must_be_named() -> None:
         at.take("push")
     with pytest.raises(ValueError, match="door has no event 'kick'"):
         at.take("kick")
+
+
+class Changes(list[str]):
+    """A callback that is false while it has not been called."""
+
+    def __call__(self, change: Change) -> None:
+        self.append(f"{change.source} > {change.target}")
+
+
+def test_a_callback_may_be_false() -> None:
+    entered, left = Changes(), Changes()
+    Driver(door()).position(enter=entered, leave=left).take("push", "opened")
+
+    assert (["shut > open"], ["shut > open"]) == (entered, left)

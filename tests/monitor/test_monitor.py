@@ -1118,3 +1118,12 @@ def test_what_is_shared_lasts_while_it_is_used() -> None:
         assert shared(used, None, None, outputs=False) is first
 
     assert shared(unused, None, None, outputs=False) is not other
+
+
+def test_observing_calls_the_callback_of_the_folder_too() -> None:
+    """The callback is called once for each violation, and stays set."""
+    monitor, called = Monitor(door(), fresh=True), list[object]()
+    monitor.folder.found = called.append
+    for _ in range(2):
+        assert monitor.observe(Observation(entity="a", event="push", reply="GONE")) == (called[-1],)
+    assert len(called) == 2

@@ -302,6 +302,7 @@ WRONG = {
         ["init", "a", "--from-drawing", "b", "--from-transitions", "c"],
         "a model has only one source",
     ),
+    "a colon without a name": ("lamp.py", LAMP, ["init", "a", "--from-transitions", "lamp.py:"], "[FSM517]"),
     "no file": (
         "",
         "",

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from judged import CALLS, content, judged, profile, violations
 
 from fsm.cli.judge_command import command
+from fsm.recordings import open_recording
 from fsm.recordings.time_order import Restarts, Stretches
 from fsm.report import words
 
@@ -179,3 +180,17 @@ def test_a_pause_is_milliseconds(wrong: str) -> None:
 
     assert 2 == ran.exit_code
     assert "--shortest-restart" in ran.output
+
+
+def test_the_end_of_a_stream_is_no_restart(tmp_path: Path) -> None:
+    """A stream may end with UNAVAILABLE while the runtime stays up, so no restart is assumed after it."""
+    lost = {"op": "event", "stream": 1, "start": BEGINNING + 2, "code": "UNAVAILABLE", "detail": "error reading: EOF"}
+    lines = [*Call(0, 1, "StopContainer").lines(), lost | {"start": BEGINNING + 2 * MS}]
+    lines += Call(3, 4, "RemoveContainer").lines()
+    path = tmp_path / "calls.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    recording = open_recording(str(path), as_called=True)
+
+    assert {"StopContainer", "RemoveContainer"} == {
+        seen.event for each in recording.batches for seen in each.observations
+    }

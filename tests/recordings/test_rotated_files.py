@@ -12,7 +12,10 @@ from commands import RECORDINGS, fsm
 from fsm.errors import InputError
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor.judgement import judge
+from fsm.recordings.form import TRACE, Opening
+from fsm.recordings.line_reader import Notes, Piece
 from fsm.recordings.sources import Rotated
+from fsm.trace import Line, Observation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,3 +139,26 @@ def test_the_command(tmp_path: Path) -> None:
     assert text.stdout.startswith(", ".join(files))
     assert text.stdout.count("verdict: ") == 1
     assert fsm("judge", "--rotated", "--follow", *files).returncode == 2
+
+
+class Late:
+    """A reader that holds every observation back until the end, with bare line numbers."""
+
+    def paused(self, _quiet: int) -> list[tuple[int, Observation]]:
+        return []
+
+    def gap(self) -> list[tuple[int, Observation]]:
+        return [(0, Observation(phase="gap"))]
+
+
+def test_a_bare_line_number_is_one_of_the_file_that_is_being_read() -> None:
+    pieces = [Piece(file="log.1", data=b"a"), Piece(file="log", data=b"b", gap=True)]
+    opening = Opening(name="log and 1 more", form=TRACE, pieces=iter(pieces), notes=Notes())
+    batches = opening.batches(
+        lambda line, _: [(7, Observation(event=line.decode()))], Late(), rest=lambda: [(9, Observation(event="late"))]
+    )
+
+    assert [line for batch in batches for line in batch.lines] == [
+        *(Line("log.1", 7), Line("log.1", 0)),
+        *(Line("log", 7), Line("log", 9)),
+    ]

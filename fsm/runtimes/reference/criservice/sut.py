@@ -87,7 +87,8 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self._clock = TurnedClock()
         self._recovery: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._running: asyncio.Task[None] | None = None
-        self._outcome, self._lingers, self._listens = "", False, True
+        self._outcome, self._lingers = "", False
+        self._listens = True
         folders = [self._home / str(number) for number in range(FOLDERS)]
         self.server = StubbornServer()
         parts = Parts(

@@ -6,12 +6,16 @@ The messages are in ``error_words.toml``.
 import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any
 
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, Driven, raise_reply
 
-_TEXTS: Final = tomllib.loads(files(__package__).joinpath("error_words.toml").read_text(encoding="utf-8"))
+
+@cache
+def _texts() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("error_words.toml").read_text(encoding="utf-8"))
 
 
 def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
@@ -44,7 +48,7 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
     >>> refusal_text("container", "start", "c1", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'
     """
-    texts = _TEXTS[kind]
+    texts = _texts()[kind]
     general = texts["absent" if shows == ABSENT else "refused"]
     chosen = {} if shows == ABSENT else texts.get(doing, {})
     text: str = chosen.get(event) or chosen.get("") or general.get(event, general[""])
