@@ -114,6 +114,8 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _begin(self) -> None:
         self.connection = self._kind(self.plugin, self._terms)
+        self._scope.callback(self.connection.stop)
+        self._scope.callback(self.connection.hang_up)  # this ends the connection's thread
         self._stopped = False
 
     def shows(self) -> str:
