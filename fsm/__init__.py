@@ -1,6 +1,6 @@
 """The public interface of fsm, documented in ``docs/reference/library.md``.
 
-Only the names in ``__all__`` are stable, and the attributes and methods that the documentation describes. Names are
+Only the names in ``__all__``, and the attributes and methods that the documentation describes, are stable. Names are
 imported lazily, so that ``import fsm`` and ``fsm --help`` are fast.
 """
 

@@ -87,7 +87,7 @@ class _Locator:
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
-        self._py_file = self._code.co_filename  # numba names this file if it cannot cache
+        self._py_file = self._code.co_filename  # numba's warning names this file if it cannot cache a function
 
     @classmethod
     def from_function(cls, function: FunctionType, _path: str) -> Self:

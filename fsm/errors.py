@@ -142,7 +142,7 @@ def reason(error: Exception) -> str:
 
 
 def encodable(name: str) -> str:
-    """Replace bytes in a file name that cannot be decoded with ``?``."""
+    """Return a file name with ``?`` in place of every byte that cannot be decoded."""
     return name.encode(errors="replace").decode()
 
 

@@ -33,7 +33,7 @@ _CHECKING: Final = 0.05
 
 _GRACE: Final = 10.0  # CPU seconds that a command has to end by itself after exceeding a limit
 
-_ECHO: Final = 1.0  # seconds in which a repeated signal is ignored; timeout signals the process and then its group
+_ECHO: Final = 1.0  # seconds in which a repeated signal is ignored: timeout(1) signals the process, and then its group
 
 
 class Interruption:

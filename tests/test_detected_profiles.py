@@ -21,7 +21,7 @@ START = 'time="2026-11-20T11:03:2{}Z" level=info msg="starting containerd" revis
 
 
 def _started(*versions: str) -> bytes:
-    """Return the failing log in parts that each begin with the start of another version of containerd."""
+    """Return the failing log, cut into parts that each begin with the start of one of the *versions* of containerd."""
     lines = Path(FAILING).read_bytes().splitlines(keepends=True)
     size = -(-len(lines) // len(versions))
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]

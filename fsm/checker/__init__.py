@@ -65,10 +65,10 @@ def _items_only_in(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
     """Find events that may become unspecified because of an event that the caller cannot observe.
 
-    Each result names an event, a state in which the model is silent about it, and an unobserved event.  The
-    unobserved event leads to this state from a state in which the first event is specified, or it is the first event
-    itself.  *unobserved* defaults to the hidden events.  Clauses of level MAY are skipped, because they are left open
-    on purpose.
+    Each result is an event, a state in which the model is silent about the event, and a cause.  The cause is the last
+    of one or more unobserved events that lead to this state from a state in which the event is specified.  An
+    unobserved event may be its own cause.  *unobserved* defaults to the hidden events.  Clauses of level MAY are
+    skipped, because they are left open on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])

@@ -40,7 +40,7 @@ class _Deciding:
     def _crowd(self) -> Crowd | NoCrowdError:
         try:
             return Crowd(self.three.system, self.two.system, self.part)
-        except NoCrowdError as error:  # kept, because no other property would find an abstraction either
+        except NoCrowdError as error:  # returned, so that it is cached: every property would get the same error
             return error
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:

@@ -199,11 +199,11 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """Convert a conclusion on the cone of *claim* to a conclusion on the whole system.
+    """Turn a conclusion about the cone of *claim* into a conclusion about the whole system.
 
-    *found* is the conclusion on the cone.  *stepping* has the steps of the cone, and ``known(claim)`` decides another
-    claim on it.  Runs in the result are runs of the whole system.  Return ``None`` if the conclusion may not apply to
-    the whole system.
+    *found* is the conclusion about the cone, *stepping* computes the steps of the cone, and ``known(other)`` decides
+    another claim about the cone.  All runs in the result are runs of the whole system.  Return ``None`` if the
+    conclusion may not apply to the whole system.
     """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
@@ -345,9 +345,9 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield conditions on the cone for the case that *condition* holds at the next instant outside the cone.
+        """Yield conditions that the cone meets instead if *condition* holds at an instant outside the cone.
 
-        In this case, at least one of the conditions holds.
+        The last instant of the cone before that instant meets at least one of these conditions.
         """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)

@@ -51,7 +51,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     due = [node for node in depth if node.due]
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
-    # The source has held if the target was ever due.  If the target always comes with it, the source must be found.
+    # If no node is due, the source never holds, or the target always holds in the same step: find out which.
     return proved_or_vacuous(stepping, limit, [] if due else [claim.source]), counts
 
 

@@ -174,7 +174,7 @@ class _Beliefs:
 
     def _belief_after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
-        # Deviations would only distinguish configurations that are equal otherwise.
+        # Drop the deviations, because they would only distinguish configurations that are otherwise equal.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
 

@@ -26,7 +26,7 @@ from fsm.recordings.time_order import Assume
 from fsm.report import ExitCode
 from fsm.report import mutation_report as report
 
-# Maximum number of copies in a system that is mutated unchanged. Larger systems are first tried with single copies.
+# If a system has more copies than this, its mutants are first tried with a single copy of each part.
 FEW: Final = 8
 
 

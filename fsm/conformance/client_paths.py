@@ -25,7 +25,7 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """Things that a path may require besides calls and events that happen by themselves, from mild to hard."""
+    """Requirements of a path other than calls and events that happen by themselves, from easy to hard."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another call is in progress
@@ -43,7 +43,7 @@ _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""Combinations of needs to try, from mild to hard."""
+"""Combinations of needs to try, from easy to hard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
     elif event.rpc and event.rpc == client.creates.get(table.machine.entity) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
-        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # an unspecified last cell has no way
+        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # an unspecified last cell has no outcome
             if way is not usual(table.step(state, row) or ()):
                 fails = event.rpc in client.arranged and way.deviation is None and not way.replies("ok")
                 found.add(Need.FAILURE if fails else Need.FAULT)

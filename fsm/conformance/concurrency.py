@@ -59,12 +59,12 @@ def concurrently(
     concurrently, at most *each* times per thread. By default, *events* are all calls, and the signals that can happen
     in every state and do not interrupt. The search ends at the first race.
 
-    There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
-    test a pair of concurrent events that can both change the state or emit an output. Threads that have not returned
-    after *patience* seconds count as hanging. *pace* is for a remote SUT.
+    The search runs *examples* programmes *repeats* times each, with *chance* as the random seed. Up to half of the runs
+    test a pair of concurrent events that can both change the state or emit an output. A thread that has not returned
+    after *patience* seconds counts as hanging. *pace* sets the timing if the SUT is remote.
 
-    If the SUT judges itself, *events* are only the calls, *each* is ignored, *examples* times *repeats* longer
-    programmes are run once each, and the search ends after *most* races whose kinds are not in *known*.
+    If the SUT judges itself, *events* are only the calls, and *each* is ignored. *examples* times *repeats* longer
+    programmes then run once each, and the search ends after *most* races whose kinds are not in *known*.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated
@@ -162,7 +162,7 @@ def _random_programmes(
     """Yield random programmes with 2 to *threads* threads.
 
     The number of events of each thread is chosen from *lengths*. About half of the events have an effect in the state
-    in which the threads start. If *after* is true, a programme may have an event after its threads.
+    in which the threads start. If *after* is true, a programme may end with an event that happens after its threads.
     """
     while True:
         before = chance.choice(list(ways))

@@ -120,7 +120,7 @@ class DomainClient:
         creates: Maps each kind of entity to the call that creates such an entity.
         removes: The calls that remove entities.
         looks: The calls that return the state.
-        arranged: The calls that a client can make fail after they have begun.
+        arranged: The calls that a client can cause to fail after they have begun.
         exits: Maps a kind of entity to a signal that happens by itself. A client can wait for this signal.
         takes: Returns whether the calls of a machine can be made by shell lines.
         lines: Returns shell lines that take the steps of a plan on one entity, which starts in the initial state.

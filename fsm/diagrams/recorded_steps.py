@@ -17,7 +17,7 @@ from fsm.recordings import AsRecorded, RecordedStep, as_recorded
 from fsm.recordings.form import RecordingForm
 from fsm.trace import Line, Observation
 
-# Number of characters of a full id, and number of its first characters that people use.
+# Number of characters in a full id, and in the shortened id that people use.
 _FULL: Final = 64
 _SHOWN: Final = 12
 
@@ -197,9 +197,9 @@ def chosen_steps(
 ) -> ChosenSteps:
     """Return the steps on lines *first* to *last* of the file *name*, which is read twice.
 
-    If *entity* is given (the beginning of an id suffices), only its steps and those of the entities inside it are
-    chosen, and those calls on the entity around it that affect it. *calls* may be another recording of the same
-    run; its lines are chosen together with the nearest earlier line of *name*.
+    If *entity* is given (the beginning of an id suffices), choose only its own steps, the steps of the entities inside
+    it, and the calls on its outer entity that affect it. *calls* may be another recording of the same run; its lines
+    are chosen together with the nearest earlier line of *name*.
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
@@ -256,7 +256,7 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
         if last is not None and timed and _is_repeated_status(last, step):
             last.lines += step.lines
             last.seen = step.seen
-            if step.mate is not None:  # If this step has no mate, the first of the two steps has one.
+            if step.mate is not None:  # If `step` has no mate, `last` has one.
                 step.mate.mate = None
         else:
             found.append(step)
@@ -270,7 +270,7 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
 
 
 class _Choice:
-    """Keeps the steps of the entity *one*, and general steps between its first step and its last, or all steps."""
+    """Keeps all steps, or the steps of the entity *one* and the steps between them that concern all entities."""
 
     def __init__(self, known: KnownEntities, one: RecordedEntity | None, first: int | None, last: int | None) -> None:
         self.known, self.one, self.first, self.last = known, one, first, last
@@ -300,7 +300,7 @@ class _Choice:
                 self._skipped += 1
                 self._pending.append(step) if len(self._pending) <= STEPS else None
             elif entity in self._those or (entity is not None and entity == self._outer and seen.event in form.reaches):
-                if self.kept:  # Also keep the steps since the last kept one that concern all entities.
+                if self.kept:  # Also keep the pending steps, which concern all entities.
                     self.count += self._skipped
                     self.kept += self._pending
                 self._skipped = 0

@@ -30,7 +30,7 @@ class ChartState:
     line: int
     transitions: tuple[DraftTransition, ...]  # each ``event`` is a list of event descriptors, separated by spaces
     enters: tuple[str, ...] = ()  # events that are sent when the state is entered
-    leaves: tuple[str, ...] = ()  # events that are sent when it is left
+    leaves: tuple[str, ...] = ()  # events that are sent when the state is left
     notes: tuple[str, ...] = ()
     final: bool = False
 

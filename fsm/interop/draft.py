@@ -23,7 +23,7 @@ MOST: Final = 6  # maximum number of conditions per cell for which all combinati
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
     name: str
-    ignores: bool  # an event without a transition has no effect; otherwise, it is an error
+    ignores: bool  # if true, an event without a transition has no effect; if false, it is an error
     final: bool = False
     notes: tuple[str, ...] = ()
 
@@ -182,7 +182,7 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
 
     Tools without outcomes take the first transition that an event enables.  The environment therefore chooses the
     outcome by sending ``stop.stopped`` or ``stop.failed``.  A call in progress ends with an event such as
-    ``stop-ends.stopped``.  Cells that refuse the event, that are silent, or in which it cannot happen yield nothing.
+    ``stop-ends.stopped``.  A cell is skipped if it refuses the event, if it is silent, or if the event cannot happen.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

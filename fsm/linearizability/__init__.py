@@ -8,10 +8,10 @@ decided separately.
 The time needed is exponential in the number of simultaneous operations, but not in the length of the history
 (:mod:`~fsm.linearizability.frontier`).
 
-Calls follow the rules of :mod:`fsm.machine.calls`.  A look at the shown state also takes effect at an instant.  For
-calls that take time, this is interval-linearizability (Castañeda, Rajsbaum and Raynal, 2018), with intervals that the
-machine defines.  An operation that never returned may have taken effect completely, partly or not at all.  Hidden
-events may happen at any instant.
+Calls follow the rules of :mod:`fsm.machine.calls`.  An operation that only reads the shown state also takes effect at
+an instant.  For calls that take time, this is interval-linearizability (Castañeda, Rajsbaum and Raynal, 2018), with
+intervals that the machine defines.  An operation that never returned may have taken effect completely, partly or not at
+all.  Hidden events may happen at any instant.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,8 +1,8 @@
 """Situations of an entity, and the changes that one instant can make.
 
-Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Looks take effect as soon as they can, because they
-gain nothing by waiting.  The same is true of operations that change nothing in any state in which their reply is
-possible.  Similar operations that never returned take effect in the order of their calls.
+Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Operations that only read the shown state take effect as
+soon as they can, because they gain nothing by waiting.  The same is true of operations that change nothing in any state
+in which their reply is possible.  Similar operations that never returned take effect in the order of their calls.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OVER: Final = -102
 class Step(NamedTuple):
     """An instant of a linearization.
 
-    ``row`` is the name of the event.  It has the prefix ``…`` if a call that has begun continues, and is empty for a
-    look at the shown state.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if the
-    specification leaves it open.
+    ``row`` is the name of the event.  It has the prefix ``…`` if a call that has begun continues, and is empty if an
+    operation reads the shown state.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if
+    the specification leaves it open.
     """
 
     operation: Operation | None
@@ -143,9 +143,9 @@ Outputs: TypeAlias = Seen | Possible
 class _Kind(NamedTuple):
     """The properties of an operation that determine its possible instants.
 
-    ``row`` is -1 for a look.  ``reply`` is ``None`` if any outcome fits.  ``shows`` is the value that must be shown
-    after the operation has taken effect.  If ``returns`` is false, the search does not wait for the operation to
-    return.
+    ``row`` is -1 if the operation only reads the shown state.  ``reply`` is ``None`` if any outcome fits.  ``shows`` is
+    the value that must be shown after the operation has taken effect.  If ``returns`` is false, the search does not
+    wait for the operation to return.
     """
 
     row: int
@@ -157,10 +157,10 @@ class _Kind(NamedTuple):
 class Moves:
     """The possible instants of *operations* on one entity.
 
-    Operations are identified by their numbers.  *outputs* is ``None`` if the outputs were not observed.  Events of the
-    rows *unseen* may happen at any instant.  The operations in ``early`` were called before the observation began, so
-    they may have taken effect already, and their returns are ignored.  Events of the rows in ``again`` may happen, and
-    calls of these rows may begin or end, at any instant.
+    Operations are identified by their numbers.  *outputs* is ``None`` if the outputs were not observed.  *unseen* lists
+    the rows of unseen events, which may happen at any instant.  ``early`` contains the operations that were called
+    before the observation began.  They may have taken effect already, and their returns are ignored.  ``again``
+    contains the rows whose events may happen, and whose calls may begin or end, at any instant.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """Let all operations take effect that gain nothing by waiting, and return the resulting situation."""
+        """Let all operations that gain nothing by waiting take effect, and return the resulting situation."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:

@@ -341,9 +341,9 @@ class Machine:
     def profiled(self, profile: str | None) -> Profile | None:
         """Return the profile called *profile*, limited to the version in this name.
 
-        The exact name of a profile selects its first version, plus the deviations of all its versions.  Names joined
-        by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the same cell differently.
-        Return ``None`` if a name matches no profile, or more than one.
+        If *profile* is the exact name of a profile, the result is its first version, with the deviations of all its
+        versions.  Names joined by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the same
+        cell differently.  Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load
         >>> machine = load("examples/models/washer.toml")

@@ -107,7 +107,7 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields shown with a state meet ``requirement``.  The checker knows no fields, so it cannot decide this."""
+    """The fields shown with a state meet ``requirement``.  The checker ignores fields, so it cannot decide this."""
 
     requirement: Requirement
 

@@ -107,7 +107,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """A profile's permission to break a clause about fields if each field in ``when`` has one of its values."""
+    """A profile's permission to break a clause about fields if each field in ``when`` has a value listed there."""
 
     deviation: Deviation
     when: Values

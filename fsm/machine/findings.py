@@ -187,9 +187,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations with the same names.
+    """Tolerated observations that the same deviation, or each of the same deviations, can explain.
 
-    ``whole`` lists all of them, unless only the ``first`` was kept.
+    ``count`` is the number of observations.  ``whole`` lists all of them, unless only the ``first`` was kept.
     """
 
     first: Tolerated

@@ -183,7 +183,7 @@ def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None,
     return found if all(ways[0].index == first for ways in [*filter(None, found)][:1]) else None
 
 
-BegunCalls: TypeAlias = tuple[int, ...]  # the calls that have begun, as a sorted tuple of their ends rows
+BegunCalls: TypeAlias = tuple[int, ...]  # the calls that have begun: the sorted numbers of the rows for their ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -292,7 +292,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: Table | None = None) ->
 
 
 def closed(table: Table) -> Table:
-    """Add every configuration that is reachable from any state to *table*, and return *table*."""
+    """Add to *table* every configuration that is reachable from any of its states, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
         for state, _ in enumerate(table.states):  # the list grows during the iteration

@@ -97,11 +97,11 @@ def _stays(table: Table, state: int, row: int) -> bool:
 class Belief:
     """A set of configurations, and the steps that observations take from it. Equal beliefs are the same object.
 
-    ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request
-    was not recorded may have acted in any of these states. ``rests`` is true if nothing is known about the entity, or
-    if no reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true
-    if the entity may be in a state with a time limit. ``limit`` is the shortest time limit, in seconds, that began at
-    start 0, the oldest start. ``number`` is the index in ``Beliefs.listed``.
+    ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request was
+    not recorded may have acted in any of these states. ``rests`` is true if nothing is known about the entity, or if no
+    reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true if the
+    entity may be in a state with a time limit. Of the time limits that began at start 0, the oldest start, ``limit`` is
+    the shortest, in seconds. ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations

@@ -151,8 +151,8 @@ def likely(configurations: Configurations) -> Configurations:
 def _fault(scene: Scene) -> Fault:
     """Return the part of the observation that makes it illegal.
 
-    This is the shown state, the met state or the outputs, if the observation is legal without them. Otherwise, it is
-    the reply of a call, or the event itself. A met state that the entity may be in is never at fault.
+    This is the shown state, the state that the call met, or the outputs, if the observation is legal without that part.
+    Otherwise, it is the call's reply, or the event itself. A state that the call can have met is never at fault.
     """
     seen = scene.seen
     if seen.output:
@@ -179,7 +179,7 @@ def _fault(scene: Scene) -> Fault:
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
     seen, names = scene.seen, scene.table.states
     found = [Permitted(state=names[state], what=_permitted_values(scene, fault, state)) for state in states]
-    # If no reply fits the shown state or the outputs, return the replies that are legal without them.
+    # If no reply fits the shown state or the outputs, ignore both, and return the replies that are then legal.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
     return tuple(found)
@@ -223,7 +223,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
 
 
 def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
-    """Map each definite reply that would be legal to the configurations after it."""
+    """Return the definite replies that would be legal, each with the configurations after it."""
     table, seen = scene.table, scene.seen
     rows = {scene.row, table.end.get(scene.row)}
     named = [reply for way in table.ways if table.origin[way.index][0] in rows for reply in way.reply]
@@ -260,15 +260,15 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the cells that contradict the state that was shown or met.
+    """Return the cells that contradict the state that was shown, or that the call reported.
 
-    They come from the first of these sources that has any cells:
+    The cells come from the first of these sources that has any:
 
-    1. the call that was refused because of the state it met;
+    1. the call, if it was refused because of the state that it met;
     2. the event after which the state was shown, if this event moves entities;
     3. the last event that moved the entity, unless a state was shown with it;
     4. the event after which the state was shown;
-    5. hidden events, preferably those that can lead to the state, in the states shown last if these are possible;
+    5. hidden events (preferably those that can lead to the state), in the states that were shown last if possible;
     6. calls in progress;
     7. any event that can lead to the state.
     """

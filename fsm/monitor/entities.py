@@ -105,7 +105,7 @@ class Entities:
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
-        # Most entities in a large table are new again, so copying the others is cheaper than removing the new entities.
+        # Most entities in a large table were forgotten. Copying the others is cheaper than removing the forgotten ones.
         self._ids.clear()
         self.slots = {identity: slot for identity, slot in before.items() if cells[slot + PLACE] != NEW}
         self._free += [slot for slot in before.values() if cells[slot + PLACE] == NEW]

@@ -1,4 +1,4 @@
-"""Compute the steps that observations take from beliefs, and diagnose illegal steps.
+"""Compute the belief about an entity after each observation, and diagnose illegal observations.
 
 Most entities have a belief that other entities have had before, so processing an observation is usually just a
 look-up. Beliefs that are no longer needed are forgotten.
@@ -91,8 +91,9 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
 class Life:
     """A live entity, with everything that is needed to process its next observation.
 
-    ``last`` and ``led`` are kinds of observations, or -1. The belief takes into account the first ``assumed`` of the
-    possible events that apply to all entities. It may depend on the events from number ``rested`` on, and on the
+    ``last`` is the kind of the last observation, and ``led`` is the kind of the last one that may have moved the entity
+    or showed its state. Requests do not count, and -1 means none. The belief takes into account the first ``assumed``
+    of the possible events that apply to all entities. It may depend on those from index ``rested`` on, and on the
     events in ``own``, which are assumed only for this entity. ``starts`` are the starts of the time limits in the
     belief. ``late`` contains configurations that are possible only if a time limit was broken.
     """
@@ -139,11 +140,11 @@ class Beliefs:
     """All beliefs that entities of a machine have or may have again, and the steps between them.
 
     ``everything`` is the belief about an unknown entity. Unless *fresh* is true, an entity that has not been seen yet
-    is unknown. Events in *anew* create or interrupt an entity, so their steps are never plain. If *own* is true, the
-    trace was written for this machine, and missing replies are noted. ``listed`` contains the beliefs by number, and
-    ``kinds`` numbers the kinds of observations. ``generation`` changes when beliefs and kinds are renumbered, and when
-    an existing belief is marked as at rest. Unless ``followed`` is ``None``, it collects the steps of each entity
-    in order.
+    is unknown. Steps of the events in *anew*, which create or interrupt an entity, are never ``plain``. If *own* is
+    true, the trace was written for this machine, and missing replies are noted. ``listed`` contains the beliefs by
+    number, and ``kinds`` numbers the kinds of observations. ``generation`` changes when beliefs and kinds are
+    renumbered, and when ``rests`` becomes true for an existing belief. ``followed`` is ``None``, or collects the steps
+    of each entity in order.
     """
 
     def __init__(self, shared: Shared, anew: set[str], *, fresh: bool, own: bool) -> None:
@@ -269,7 +270,7 @@ class Beliefs:
             before=self._with_request(before, what)[0],
             since=before.since,
             seen=what,
-            # An explanation depends only on the other fields, so scenes that differ in these share it.
+            # Explanations do not depend on the cleared fields, so clearing them lets more scenes share an explanation.
             led=None if life.led < 0 else kinds[life.led]._replace(phase="", reply="", output="", emits=None),
             again=life.last >= 0 and bool(what.event) and kinds[life.last].event == what.event,
             others=self._shared.others,

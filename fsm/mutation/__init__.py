@@ -27,7 +27,7 @@ from fsm.machine.product.system import System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one changed cell, which is the cell of ``event`` in ``state``."""
+    """A machine in which the cell of ``event`` in ``state`` has been changed."""
 
     name: str
     event: str
@@ -40,7 +40,7 @@ class Mutant:
 def mutants(machine: model.Machine) -> Iterator[Mutant]:
     """Yield every mutant of *machine*, in the order of its events and states.
 
-    Mutants are well formed and have unique names. The changed cell means something else. Two mutants may be equal.
+    Mutants are well formed and have unique names. Each changes the meaning of one cell. Two mutants may be equal.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -69,7 +69,7 @@ class _CellMutants:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* in this place, or ``None`` if some call would then never end."""
+        """Return the mutant with *cell* instead of the original cell, or ``None`` if a call would then never end."""
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})

@@ -24,8 +24,8 @@ from fsm.recordings.form import RecordingForm, own_forms
 from fsm.recordings.time_order import Assume
 from fsm.scratch import ScratchFolder
 
-# The possible reactions of the judge to an edit. It finds a new violation of a MUST, only weaker new findings, or
-# nothing new.
+# The possible reactions of the judge to an edit: the judge finds a new violation of a MUST, only weaker new findings,
+# or nothing new.
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = get_args(EditAnswer)
 
@@ -74,7 +74,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The reactions of the judge to the edits of a recording that are illegal without doubt."""
+    """The judge's reactions to those edits that make a recording illegal without doubt."""
 
     name: str
     form: RecordingForm

@@ -280,7 +280,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the *batches* of a table, sorting by time from the first call with an interval on."""
+        """Yield the *batches* of a table, sorted by time as soon as a call has an interval."""
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):

@@ -1,7 +1,7 @@
 """Read lines from a file, a compressed file or standard input.
 
 Files are read in large pieces, which are returned as whole lines with their numbers. Damage is counted, but is never an
-error. A truncated compressed file ends where its data break off (:data:`BROKEN_OFF`). Lines longer than :data:`LONGEST`
+error. A truncated compressed file is read as far as possible (:data:`BROKEN_OFF`). Lines longer than :data:`LONGEST`
 are cut.
 """
 
@@ -99,7 +99,7 @@ class LineReader:
                 yield Piece(first=first)
                 continue
             taken = rest + each
-            if taken.isspace() and b"\n" in taken:  # Only count blank lines, because there may be a billion of them.
+            if taken.isspace() and b"\n" in taken:  # Count blank lines without yielding them: there may be a billion.
                 blank = taken.count(b"\n")
                 self.notes["lines"] += blank
                 first, rest, cut = first + blank, taken[taken.rfind(b"\n") + 1 :], False
@@ -150,7 +150,7 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _decompress_zstd(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Decompress zstd data. If the data break off, the last few lines before that are lost as well."""
+        """Decompress zstd data. If the data are truncated, the last few lines before the break are lost as well."""
         arrow = of_extra("pyarrow", f"{self.name} (compressed with zstd)", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:

@@ -273,7 +273,7 @@ def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: M
 
 
 def often(count: int) -> str:
-    """Return *count* as a number of times.
+    """Return an adverbial phrase for *count* occurrences.
 
     >>> often(1), often(1200)
     ('once', '1,200 times')

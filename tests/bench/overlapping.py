@@ -2,11 +2,11 @@
 
     python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-The calls per second are compared with three peers: judging the same number of calls of a single client, a depth-first
-search for an order of the same calls (the algorithm of Wing and Gong, with Lowe's cache of visited states), and
-decoding the same lines with ``msgspec``. Since a monitor reuses what it has learned from earlier recordings, each
-measured process has judged only ten calls of one client before. Containers behave at random like
-``container-status``.
+The number of calls judged per second is compared with the speed of three other tasks: judging the same number of calls
+of a single client, a depth-first search for an order of the same calls (the algorithm of Wing and Gong, with Lowe's
+cache of visited states), and decoding the same lines with ``msgspec``. Because a monitor reuses what it has learned
+from earlier recordings, each process judges only ten calls of one client before it is measured. Containers behave at
+random like ``container-status``.
 
 Damaged recordings have fewer than 1,000 lines, and are either generated for six clients or made from recordings of
 containerd. Each recording is judged in a process of its own, whose time includes loading. The slowest recordings are

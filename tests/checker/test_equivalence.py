@@ -1,4 +1,4 @@
-"""Comparing two machines has the same result as a naive comparison."""
+"""A comparison of two machines has the same result as a naive comparison."""
 
 from __future__ import annotations
 
@@ -512,7 +512,7 @@ def test_a_search_for_a_trace_that_is_cut_short() -> None:
 
 
 def test_a_partition_keeps_only_what_changes() -> None:
-    """In a chain, every round separates one more node, and no round is kept for the others."""
+    """In a chain, every round separates one more node, and only the history of this node records the round."""
     chain = [frozenset({(0, min(node + 1, 299))}) if node < 299 else frozenset() for node in range(300)]
 
     history = refine(chain).history

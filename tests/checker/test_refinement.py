@@ -61,8 +61,8 @@ def agreed(pair: Pair, *, most: int) -> bool:
 def shipped() -> list[Pair]:
     """Return the pairs of machines that shipped properties compare, with and without profiles.
 
-    By day, only the last two profiles of each machine are used. A profile that both machines have is also applied to
-    both of them.
+    Except in the nightly tests, only the last two profiles of each machine are used. A profile that both machines have
+    is also applied to both of them.
     """
     pairs = []
     for name in specified():

@@ -139,7 +139,7 @@ def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch:
 
 
 def killed(*arguments: str) -> tuple[list[str], list[str]]:
-    """Return the system calls of a write, and the calls at which a kill leaves another file in the folder."""
+    """Return the system calls of a write, and the calls at which killing the process leaves a second file behind."""
     program("strace")
     command = [sys.executable, leftovers.__file__, *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -135,7 +135,7 @@ def test_a_time_without_an_offset_is_local(
     ],
 )
 def test_what_is_no_part_is_refused(options: list[str], what: str) -> None:
-    """A wrong option is refused, and the message explains the form of a time or the conflict."""
+    """A wrong option is refused, and the message shows an example of a time or names the conflicting options."""
     done = fsm("judge", *options, HOLDING)
 
     assert (2, "") == (done.returncode, done.stdout)

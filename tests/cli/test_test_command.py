@@ -173,7 +173,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
-    """A thread that checks before it acts brings back a door that another thread has removed meanwhile."""
+    """A thread that checks before it acts brings back a door that another thread has removed in the meantime."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
 
     alone = fsm(*command, "--replay", "push; remove", cwd=workshop)

@@ -75,7 +75,7 @@ class Locked(Simulated):
 class Adjacent(Locked):
     """A container whose calls check the state on one line and change it on the next.
 
-    The call named by *unlocked* takes no lock or, if another word follows, a lock of its own.
+    *unlocked* names a call that takes no lock. If a second word follows the name, this call has a lock of its own.
     """
 
     def __init__(self, unlocked: str = "") -> None:

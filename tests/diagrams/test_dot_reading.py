@@ -1,4 +1,4 @@
-"""DOT graphs are read as Graphviz reads them, and unreadable graphs take no longer."""
+"""DOT graphs are read as Graphviz reads them, and graphs that are too large or too deeply nested are refused."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def squeezed(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
-    """A line that has lost a blank is reported as a single error, rather than an error for each part."""
+    """A line that is missing a space is reported as a single error, not as one error for each part."""
     lines = CONTAINER.split("\n")
     written = lines[line - 1]
     first = len(written) - len(written.lstrip("# "))
@@ -578,7 +578,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """Every code about drawings has a case here, except FSM410, which is tested with the command."""
+    """Every error code for drawings has a case here, except FSM410, which is tested with the command."""
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", "FSM411", *NOTHING} | {
         code for code, _, _ in WRONG.values()
     }

@@ -126,7 +126,7 @@ def answered(text: str) -> None:
         nonlocal calls
         calls += event.endswith("call")
 
-    held("", [])  # Everything is loaded and cached first, so that it is not counted.
+    held("", [])  # Load and cache everything first, so that the calls that this needs are not counted.
     before = sys.getprofile()
     # The search for a lost blank reads the text repeatedly, so it has its own limit.
     with patch.object(read, "_MOST", len(text)):

@@ -96,7 +96,7 @@ def _commands() -> dict[str, list[str]]:
 @pytest.mark.parametrize("service", ["systemd", "kubernetes"])
 @pytest.mark.parametrize(("year", "code"), [("2026", 3), ("2999", 1)])
 def test_what_the_services_run(service: str, year: str, code: int, tmp_path: Path) -> None:
-    """The services report violations only in journal entries that are later than their start."""
+    """The services report a violation only if its journal entry was written after the service started."""
     journal = tmp_path / "journal"
     lines = Path(FAILING).read_text(encoding="utf-8").replace('time="2026-', f'time="{year}-').splitlines()
     journal.write_text("".join(json.dumps({"MESSAGE": line}) + "\n" for line in lines), encoding="utf-8")

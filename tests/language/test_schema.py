@@ -90,7 +90,7 @@ def test_its_words_are_those_of_the_parser() -> None:
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
     assert words.pop("WrittenDemand") < found["WrittenRequirement"]
-    # Levels with their sources are not a table of their own, either.
+    # Cited is not a table of its own either, because levels and their sources are part of other tables.
     cited = words.pop("Cited")
     assert cited < found["WrittenClause"]
     assert cited < found["WrittenEvent"]

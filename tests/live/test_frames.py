@@ -88,7 +88,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """A long message is split into frames that fit the buffer of NRI in Go, which hangs at larger ones."""
+    """A long message is split into frames that fit the buffer of NRI in Go, which hangs if a frame is larger."""
     wire = frames(1, bytes(size))
     found = []
     while wire:

@@ -141,7 +141,10 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """Different coverage may be accidental for plugin events, which need not show the state, but not for calls."""
+    """A difference in the coverage by plugin events may be accidental, because the events need not show the state.
+
+    A difference in the coverage by calls is not accidental.
+    """
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
 

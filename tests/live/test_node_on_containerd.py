@@ -79,7 +79,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """The removal of a forgotten entity is not relayed, which only the profile tolerates."""
+    """The removal of a forgotten entity is not relayed, which is a violation unless the profile tolerates it."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)

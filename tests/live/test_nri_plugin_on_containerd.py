@@ -78,7 +78,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
-    """Update the container until the plugin is notified. After its synchronisation, this takes a while."""
+    """Update the container repeatedly until the plugin is notified, which takes a while after its synchronisation."""
     late = time.monotonic() + SECONDS
     while "UpdateContainer" not in handlers.told:
         assert time.monotonic() < late

@@ -1,4 +1,4 @@
-"""NRI's own sample plugin ``template`` passes the tests, and a plugin that crashes at an event fails."""
+"""NRI's own sample plugin ``template`` passes the tests, and a plugin that crashes on an event fails."""
 
 from __future__ import annotations
 

@@ -343,7 +343,7 @@ async def test_nonsense_ends_the_connection_with_its_reason() -> None:
 
 
 async def test_nonsense_is_noticed_before_its_frame_ends() -> None:
-    """A frame for the runtime begins with a response, which is not awaited, and the peer sends no more."""
+    """A response in place of a request is reported immediately, even if the rest of its frame never arrives."""
     left, right = socket.socketpair()
     right.sendall(struct.pack(">II", 2, 1_000) + struct.pack(">IIBB", 4, 1, 2, 0) + b"1234")
     link = NriLink(*await asyncio.open_connection(sock=left), served="nri.pkg.api.v1alpha1.Runtime", methods={})

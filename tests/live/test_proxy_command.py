@@ -68,7 +68,7 @@ def _stop(refused: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 3), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
-    """The verdict sets the exit code; it is unknown if no pair was covered.
+    """The exit code shows the verdict, which is unknown if no (event, state) pair was covered.
 
     At the signal, the socket is removed and the recording is completed.
     """

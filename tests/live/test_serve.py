@@ -214,7 +214,7 @@ def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> 
 
 
 def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> None:
-    """A process may wait at a pipe in a mounted folder.
+    """A process may wait for data from a pipe in a mounted folder.
 
     If the folder is missing, the container cannot start.
     """

@@ -135,7 +135,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_keeps_its_state(tmp_path: Path) -> None:
-    """The folder of ``fsm serve`` has at most one server at a time, and processes end with it."""
+    """Only one server at a time can use a folder of ``fsm serve``, and container processes end with their server."""
     address, state = f"unix://{tmp_path}/it.sock", tmp_path / "state"
     command = [FSM, "serve", "--cri", address, "--state", str(state), "--processes"]
     made = ""

@@ -166,7 +166,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Generated programs find the race between a removal and an update, which is slow here."""
+    """Generated programmes find the race between a removal and an update, both of which are slowed down here."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:

@@ -1,4 +1,4 @@
-"""The simulation of any number of copies can take every step of two, three or four copies."""
+"""The simulation of any number of copies can take every step that two, three or four copies can take."""
 
 from __future__ import annotations
 

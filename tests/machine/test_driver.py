@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """Callbacks that write lines to a log; the callback that *fails* names also raises an error."""
+    """Callbacks that write lines to a log. The callback whose name is *fails* also raises an error."""
 
     def __init__(self, *, fails: str = "") -> None:
         self.lines: list[str] = []
@@ -171,7 +171,7 @@ def test_of_several_outcomes_one_must_be_named() -> None:
 
 
 class Changes(list[str]):
-    """A callback that is false while it has not been called."""
+    """A callback that is false until it is called."""
 
     def __call__(self, change: Change) -> None:
         self.append(f"{change.source} > {change.target}")

@@ -1,4 +1,4 @@
-"""Compiled code judges batches as observations are judged singly: with equal verdicts, counts and coverage."""
+"""Judging batches with compiled code and judging single observations lead to equal verdicts, counts and coverage."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison notices a defect: the result changes if known steps are skipped, but not if none is known."""
+    """The comparison notices skipped steps. Handling every step as an unknown step does not change the result."""
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
     monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
@@ -163,7 +163,7 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return a trace of containers that are stopped repeatedly, with statuses in time, too late or without a time."""
+    """Return a trace of containers that are stopped repeatedly, with statuses on time, too late, and without a time."""
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -225,9 +225,9 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Return a trace that uses the ids of entities again.
+    """Return a trace in which some entities have the id of an earlier entity.
 
-    An id may have been used in the same batch, long ago, or among observations that were judged singly.
+    The earlier entity may be in the same batch, may be long gone, or may have been judged one observation at a time.
     """
     found = []
     for number in range(200):

@@ -75,7 +75,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
     replies = {*known, "ok", UNHEARD} - {"error", *machine.indefinite}
     others = {reply: [*trace[:index], msgspec.structs.replace(trace[index], reply=reply)] for reply in replies}
     legal = {reply for reply, other in others.items() if first(machine, other, seen)[1] is None}
-    # If no reply fits the shown state or outputs, the list has the replies that are legal without these.
+    # If no reply fits the shown state or outputs, the list has the replies that are legal if both are ignored.
     assert not legal or legal == {
         reply for reply in replies if reply in listed or ("error" in listed and reply != "ok")
     }

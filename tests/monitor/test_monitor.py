@@ -124,7 +124,7 @@ def first_in(judgement: Judgement) -> int | None:
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Return whether the monitor gave up because of too many possibilities. The verdict cannot be compared then."""
+    """Return whether the monitor gave up because of too many possibilities, so the verdict cannot be compared."""
     return "too many possibilities" in judgement.notes
 
 
@@ -132,7 +132,7 @@ def gave_up(judgement: Judgement) -> bool:
 
 
 def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
-    """Compare the first violation in a random trace with the brute force, and return whether it could be compared."""
+    """Check the first violation in a random trace against brute force, or return ``False`` if the monitor gave up."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
     judgement = judged(machine, trace, fresh=fresh, signals=signals)
@@ -478,7 +478,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """If the reply is correct but the state is wrong, the broken clause is that of the event that led there."""
+    """If the state is wrong but the reply is not, the broken clause belongs to an event that contradicts the state."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -725,7 +725,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
     """An entity is forgotten despite a possible deviation, if the state is the same without it.
 
-    The door is shut whether the lock has jammed or the wind has shut the door again.
+    The door is shut in either case: the lock may have jammed, or the wind may have shut the door again.
     """
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
@@ -736,7 +736,7 @@ def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
     assert () == monitor.judgement().tolerated
 
 
-# -- calls that overlap, are given up, are interrupted --------------------------------------------
+# -- calls that overlap, are abandoned, or are interrupted ----------------------------------------
 
 
 @pytest.mark.parametrize("order", ["start=ok start=UNKNOWN", "start=UNKNOWN start=ok"])
@@ -756,7 +756,7 @@ def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
         ("add? add? add? add=ok add=ok @n1", 5),
         ("add? add? reset? add=ok add=ok reset=ok @n2", None),
         ("add? add? reset? add=ok add=ok reset=ok @n0", None),
-        ("add? reset=ok", None),  # the request of the reset was not recorded
+        ("add? reset=ok", None),  # the request for this reply was not recorded
         ("add? @n1 reset:ok add=ok @n1", 4),
         ("add? @n1 add=FULL", 2),
         ("add? add=ok&n0", None),

@@ -81,7 +81,7 @@ def test_it_has_no_form_in_promela_and_kills_no_mutant(door: str) -> None:
 
 
 SHOWN = [
-    # The fields that two looks at an open door show, the status of the property, and the finding.
+    # The fields shown by two looks at an open door, the expected status of the property, and the expected findings.
     ([{"by": "Ann", "at": 7}, {"by": "Ann", "at": 7}], "holds", []),
     ([{"by": "", "at": 7}, {"by": "Ann", "at": 7}], "violated", ["by empty"]),
     ([{"by": "Ann", "at": 7}, {"by": "Ann", "at": 8}], "violated", ["at 8"]),

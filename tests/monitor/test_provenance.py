@@ -1,4 +1,4 @@
-"""Explanations of beliefs have the same states, derivations and excluded states as a second opinion."""
+"""Explanations of beliefs agree with a second opinion on the states, derivations and excluded states."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_possible(machine: Machine, use: UsedCell) -> bool:
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Check that a derivation leads from a state before the observation to its own state in possible steps."""
+    """Check that possible steps lead from a state before the observation to the state of *derivation*."""
     moves = [use for use in derivation.uses if use.known != "confirmed"]
     sources = [use.step.source for use in moves] or [derivation.state]
     targets = [use.step.target for use in moves] or [derivation.state]

@@ -129,7 +129,7 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
         ("0:light 1:dim 12:look@BRIGHT", FOUND),
         # Neither a later look nor switching the lamp off again changes the limit.
         ("0:light 1:dim 4:look@BRIGHT 7:dim 10:look@BRIGHT 12:look@BRIGHT", FOUND),
-        # The same look again is not another violation.
+        # A second look that shows the same state is not another violation.
         ("0:light 1:dim 12:look@BRIGHT 13:look@BRIGHT", FOUND),
         # A call that failed, or that is not known to have succeeded, sets no limit.
         ("0:light 1:dim=JAMMED 12:look@BRIGHT", []),
@@ -307,7 +307,7 @@ def quietly(machine: Machine, now: set[Timed], at: int) -> set[Timed]:
 
 
 def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
-    """Return the index of the first observation that no run within all limits explains.
+    """Return the index of the first observation that no run explains without exceeding a time limit.
 
     Hidden events may occur every second.
     """

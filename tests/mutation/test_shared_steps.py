@@ -34,7 +34,7 @@ def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool
 
 
 class NearSteps(StepsOf):
-    """A comparison of steps in too few states, which differ only in the first relevant copy."""
+    """A faulty comparison, which compares steps only in states that differ in the first relevant copy."""
 
     def _sample_states(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
         return super()._sample_states(digits[:1])

@@ -153,7 +153,7 @@ def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, l
 
 
 def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> None:
-    """A missing event at the end is no violation, because the plugin may have left."""
+    """A missing event at the end is not a violation, because the plugin may have left."""
     found = together(b"".join(EVENTS[: REMOVALS[-1]]), CALLS, tmp_path)
 
     assert clauses(violations(found)) == {"no-start-after-stop": 1}
@@ -217,7 +217,7 @@ POD, OTHER = "a" * 64, "b" * 64
     ],
 )
 def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: int, tmp_path: Path) -> None:
-    """A plugin must be notified when a listed pod is removed, if the plugin was connected all the time."""
+    """A plugin must be notified when a listed pod is removed, if the plugin was connected the whole time."""
     removed = STOPPED.replace("Stop", "Remove") % (POD, asked, 20)
 
     found = together((CONNECTS % json.dumps(pods)).encode(), removed.encode(), tmp_path)
@@ -503,9 +503,9 @@ def test_of_two_removals_one_relays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("meanwhile", [True, False])
 def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bool) -> None:
-    """An event may belong to a call that ended with an assumed restart.
+    """An event may have been caused by a call that an assumed restart cut off.
 
-    The restart has the latest possible time, which may be long after the end of the call.
+    The restart is assumed at the latest possible time, which may be long after the caller received the error.
     """
     listed = (
         '{"ts": 1, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'

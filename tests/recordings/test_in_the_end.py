@@ -61,7 +61,7 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 
 @pytest.mark.parametrize(("call", "on"), [("StopContainer", "c" * 64), ("StopPodSandbox", "d" * 64)])
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
-    """Stopping a pod ends its containers as stopping them directly does.
+    """Stopping a pod must end its containers, just as stopping a container must end the container.
 
     A container that is stopped before its first start may run forever.
     """
@@ -83,7 +83,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A start that is refused because the container is running counts like a status that shows it running."""
+    """A start that is refused because the container is running shows this as well as a status would."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (
@@ -112,7 +112,7 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
     """A start that succeeds in a stopped pod is a finding.
 
-    The test edits every start in the recordings of clients that was refused because its pod was stopped.
+    In the recordings of clients, the test edits every start that was refused because its pod was stopped.
     """
     planted = 0
     for name in CALLS:

@@ -144,7 +144,7 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
-    """Compiled code judges every table, unless the start of a call decides whether an id may be new."""
+    """Compiled code judges every table, except tables of calls with intervals, because it ignores when a call began."""
     rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
 
@@ -349,9 +349,9 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
-    """The Parquet and Arrow files of a folder are read in the order of their names.
+    """The Parquet and Arrow files in a folder are read as one table, in the order of their file names.
 
-    They are refused if they are separate recordings.
+    The folder is refused if the files are separate recordings.
     """
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -405,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A table is refused with options that need the original calls, or that the conversion did not use."""
+    """A table is refused if an option needs the original calls, or differs from the options of the conversion."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0

@@ -489,7 +489,7 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """A stop that is answered with NOT_FOUND because the record was deleted meanwhile is a known deviation."""
+    """A stop that returns NOT_FOUND because the record was deleted in the meantime is a known deviation."""
     edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
 
     found = judged(planted(edit), tmp_path, profile=profile(LOG))
@@ -502,7 +502,7 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """Every recording of a plugin holds for the NRI layer, which may be called in any order."""
+    """Every recording of a plugin conforms to the models of the NRI layer, which may be called in any order."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
@@ -566,7 +566,7 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
 )
 @pytest.mark.parametrize("pause", [0, 60_000_000])
 def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
-    """A time that changes is found, unless a restart may have recreated an unreadable record."""
+    """A changed time or exit code is a violation, unless a restart may have recreated an unreadable record."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
     shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
     shown |= {"finished_at": 30, "exit_code": 0}

@@ -130,7 +130,7 @@ def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
-    """Recordings without a restart hold even if no restart is assumed."""
+    """Recordings without a restart have no violations, even if no restart is assumed."""
     verdicts = {
         how: not violations(judged(content(name), tmp_path, profile=profile(name), restarts=how))
         for how in ("none", "seen", "maybe")

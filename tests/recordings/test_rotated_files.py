@@ -31,7 +31,7 @@ def _data(path: Path) -> bytes:
 
 
 def _rotated(folder: Path, name: str, *, parts: int = 3) -> list[Path]:
-    """Split the recording like log rotation.
+    """Split the recording as log rotation would.
 
     The newest part has no number, and older ones are compressed.
     """
@@ -78,7 +78,7 @@ def test_as_the_whole(name: str, tmp_path: Path) -> None:
 
 
 def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) -> None:
-    """Judging the files separately has a different result, because lifecycles continue from file to file."""
+    """Judging the files separately leads to a different result, because lifecycles continue from file to file."""
     files = _rotated(tmp_path, NAMES[0])
     (first, second, third) = (judge(each).judgements[0].covered.cells for each in files)
     together = _judged(files).judgements[0].covered.cells
@@ -142,7 +142,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 class Late:
-    """A reader that holds every observation back until the end, with bare line numbers."""
+    """A reader that holds every observation back until the end, and numbers lines without naming their files."""
 
     def paused(self, _quiet: int) -> list[tuple[int, Observation]]:
         return []

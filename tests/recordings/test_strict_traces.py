@@ -226,7 +226,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
 
 
 def test_a_table_of_times_in_another_unit_is_refused(tmp_path: Path) -> None:
-    """A table that fsm convert writes keeps the clock of its trace."""
+    """A table that fsm convert writes from a trace with a relative clock keeps that clock, so small times are valid."""
     pa = pytest.importorskip("pyarrow", reason="the extra 'fast' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "own.parquet"

@@ -1,4 +1,4 @@
-"""Checkpoints are read and written as by containerd, even if they are damaged or unusual."""
+"""The reference reads and writes checkpoints as containerd does, even if they are damaged or unusual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code shared by the systems under test of all references works."""
+"""The reference implementations share the code of their systems under test, and this code works."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class CrashesAfterStop(NRI):
-    """An interface that crashes at a second stop, because the first has deleted the plugins, as in containerd."""
+    """An interface that crashes on a second stop, because the first stop has deleted the plugins, as in containerd."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -79,7 +79,7 @@ class AcceptsAfterStop(NRI):
 
 
 class StopsNothing(NRI):
-    """An interface that does not remove the plugins at the stop."""
+    """An interface that does not remove the plugins when it stops."""
 
     def stop(self) -> None:
         self._plugins.close = MagicMock()  # type: ignore[method-assign]  # the planted bug
@@ -261,7 +261,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> N
 
 
 class ExitsAtDuplicates(NriApiSUT):
-    """An interface that ends the process at a duplicate domain, as in containerd."""
+    """An interface that ends the process when a domain is registered twice, as in containerd."""
 
     def _register_domain(self) -> None:
         try:

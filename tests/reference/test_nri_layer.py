@@ -387,7 +387,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
 
 
 def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
-    """An update returns the requested resources with the changes by plugins, and updates other containers."""
+    """An update returns the requested resources as changed by plugins, and updates other containers."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()

@@ -1,4 +1,4 @@
-"""The reference connection of a plugin can join, make requests and leave, and planted bugs are found."""
+"""A plugin can join the reference implementation, make requests and leave, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 

@@ -47,7 +47,7 @@ def test_what_is_not_synced_is_torn_or_lost(store: str, fault: str, found: str) 
 
 
 def test_the_states_that_a_file_system_may_leave() -> None:
-    """The states after creating, writing, syncing and moving a file equal a handmade list."""
+    """The computed states after creating, writing, syncing and moving a file match a list that was made by hand."""
     made = power_loss.Names("/d", {"/d/new": 1})
     written, synced = power_loss.Written(1, b"ab"), power_loss.Synced(1)
     moved = power_loss.Names("/d", {"/d/new": None, "/d/old": 1})

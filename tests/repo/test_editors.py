@@ -91,7 +91,7 @@ def test_mistakes_are_found_where_they_are(project: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_schema_nothing_would_be_found(project: Path) -> None:
-    """Without the project's setting, no error is found, so the errors are found with its schema."""
+    """Without the project's settings for taplo, no error is found, so the schema is what finds the errors."""
     path = project / "models" / "job.toml"
     path.write_text(path.read_text("utf-8").replace('kind    = "signal"', 'kind    = "sigal"'), encoding="utf-8")
     shutil.move(project / ".taplo.toml", project / "off.toml")

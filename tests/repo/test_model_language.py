@@ -17,7 +17,7 @@ from fsm.machine.table import tabulate
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "model-language.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
-# The title of each table on the page, and the definition of its words.
+# Each TOML table, as the page names it, and the name of the schema definition that has the table's words.
 TABLES = {
     "the file": None,
     "[machine]": "Header",

@@ -266,7 +266,7 @@ def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None
     assert not sarif_schema.is_valid(broken)
 
 
-# -- read by programs that others wrote -------------------------------------------
+# -- read by third-party programs -------------------------------------------------
 
 
 def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """The result for a damaged input, with the error code if it was refused and the wrong answer, if any."""
+    """The result for a damaged input: the error code if the input was refused, and the wrong answer, if any."""
 
     seed: Seed
     damaged: bytes
@@ -404,7 +404,7 @@ READERS = {
 }
 
 
-# -- damage to one of them -----------------------------------------------------
+# -- damage to an input --------------------------------------------------------
 
 _FIELD = re.compile(r'([\w.-]+)=("(?:[^"\\]|\\.)*"|\S*)')
 
@@ -483,7 +483,7 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
     """Return the error code with which a file was refused, and a description of a wrong answer, if any.
 
-    With *chosen*, only a random choice of the further commands is tried.
+    With *chosen*, only the first command and a random choice of the other commands are tried.
     """
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""

@@ -33,7 +33,7 @@ UNREACHED: Final = "no step of a test leads there"
 class Holds:
     """The result of a clause that no test violated.
 
-    Tests reached ``met`` of its cells, whose number is ``cells``.
+    The clause has ``cells`` cells, and tests reached ``met`` of them.
     """
 
     met: int

@@ -128,7 +128,7 @@ def beliefs(
         elif event or not each.event:
             ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
             if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
-                # The request of this reply was not recorded, and perhaps nothing before it was recorded either.
+                # The request for this reply was not recorded, and perhaps nothing before it was recorded either.
                 before = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
             now = asking.explains(before, each)
         yield before, now
@@ -208,7 +208,7 @@ class Asking:
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after an abandoned call of *event* acts, where *left* is the situation without it."""
+        """Yield the situations to which an abandoned call of *event* may lead if it acts in the situation *left*."""
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -248,7 +248,7 @@ class Asking:
             yield from now
         elif self.machine.events[event].kind != "call":
             for here in now:
-                # Calls have not necessarily ended if an event was only noticed, or may not have happened.
+                # If the event was only noticed, or may not have happened, calls may still be in progress.
                 over = Situation(here.state) if self.machine.events[event].interrupts and not each.phase else here
                 yield from self.happens(over, event, each.emits)
                 possible = ways(self.machine, here.state, event) != set()

@@ -45,7 +45,7 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """Return the number of explained outputs after *emits* in a list, which is empty if *outputs* differ."""
+    """Return a list with the new number of explained outputs, or an empty list if *emits* contradicts *outputs*."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []

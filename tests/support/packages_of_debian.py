@@ -113,7 +113,7 @@ is new in it, and write the page: python tests/support/conformance_matrix.py --w
 
 
 def sources(text: str, own: str, suite: str) -> str:
-    """Return the entries for the suite *own* in *text*, the content of a sources file of apt, changed to *suite*.
+    """Return the entries for the suite *own* in an apt sources file with the content *text*, rewritten for *suite*.
 
     >>> print(sources("deb mirror://here bookworm main\\ndeb mirror://here bookworm-updates main", "bookworm", "trixie"))
     deb mirror://here trixie main

@@ -1,4 +1,4 @@
-"""Read pictures in text form with the programs for which they are written."""
+"""Read pictures in text form with the programs that draw pictures from such text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Run the model checker SPIN on many exported machines together, and store its answers.
 
-A verifier is a C program, which takes longer to compile than everything else takes together. Therefore, many exported
-texts are merged into one text. Numbers in it keep their names distinct and select the text that runs.
+A verifier is a C program, and compiling it takes longer than all other steps together. Therefore, many exported texts
+are merged into one text. Each exported text has a number, which keeps its names distinct and selects it for a run.
 
 The answers are stored in ``tests/interop/spin`` by the text that SPIN reads. SPIN runs only for texts without an
 answer. ``FSM_SPIN=store`` stores new answers, and ``FSM_SPIN=again`` runs SPIN on all texts.
@@ -230,7 +230,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the stored answers are not the needed ones. Under ``FSM_SPIN=store``, update them instead."""
+        """Fail if stored answers are wrong, missing or unused. Under ``FSM_SPIN=store``, update them instead."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)

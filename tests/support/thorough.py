@@ -17,5 +17,5 @@ _EXHAUSTIVE: Final = 20
 
 
 def amount(quick: int, *, night: int) -> int:
-    """Return *quick* for the default profile, and the share of *night* that belongs to a larger one."""
+    """Return *quick* for the default profile. For a larger profile, return its share of *night*, at least *quick*."""
     return quick if TIMES == 1 else max(quick, night * TIMES // _EXHAUSTIVE)

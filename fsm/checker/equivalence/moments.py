@@ -1,10 +1,10 @@
-"""Partition the moments of machines into equivalent ones.
+"""Partition the moments of machines into equivalence classes.
 
-A *moment* is a state together with the calls in progress.  Partition refinement finds the coarsest partition.  Steps
-are weak, so any number of hidden steps may come before and after.
+A *moment* is a state together with the calls in progress.  Partition refinement finds the coarsest partition.  It
+compares weak steps, which may have any number of hidden steps before and after them.
 
-Blocks are split by the signatures of their members in rounds (Blom and Orzan, 2005).  Only the predecessors of nodes
-that have moved to another block are examined again.
+Each round splits blocks by the signatures of their members (Blom and Orzan, 2005).  The next round examines only the
+predecessors of nodes that have moved to another block.
 """
 
 from __future__ import annotations

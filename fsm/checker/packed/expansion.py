@@ -28,16 +28,16 @@ FOLD: Final = np.uint64(32)
 class Program(NamedTuple):
     """The joint events of a system, encoded as integers.
 
-    The rows of each array have these columns:
+    The rows of each array have these columns.  A condition is given by its first test, a range by its start and end.
 
-    * ``tests``: word, shift, mask, start in ``members`` of the set of local states, next test if the state is in the
-      set, next test otherwise
-    * ``events``: guard, range in ``paths``, whether outcomes may be alike, range in ``reads`` (the copies that the
-      event depends on), start in ``kept`` (for each word, a mask of the bits that the event does not change), and
-      start in the memo (the outcomes, by the states of those copies) or -1
-    * ``reads``: word, shift, mask, factor
-    * ``paths``: guard, name, reply, range in ``moves``
-    * ``moves``: guard, test for being heard, word, shift, mask, start in ``cells`` of the options by local state
+    * ``tests``: word, shift and mask of a local state, start in ``members`` of a set of states, next test if the local
+      state is in the set, next test if it is not
+    * ``events``: guard condition, range in ``paths``, whether two outcomes may be equal, range in ``reads`` (the copies
+      that the event depends on), start in ``kept`` (for each word, a mask of the bits that the event does not change),
+      start in the memo (the outcomes for each combination of states of these copies) or -1
+    * ``reads``: word, shift and mask of a local state, factor of this state in the index of the memo
+    * ``paths``: guard condition, name, reply, range in ``moves``
+    * ``moves``: guard condition, condition for delivering outputs, word, shift, mask, start in ``cells``
     * ``cells``: the first option of each local state
     * ``options``: target state, the error that ends the event or -1, range in ``emitted`` of its outputs
     """

@@ -70,7 +70,7 @@ class Automaton(NamedTuple):
     succeeds, that the event is called, and that this second call changes something.
     """
 
-    tests: Numbers  # each row has a bit, and the next test if the bit is set or clear
+    tests: Numbers  # each row: a bit, the next test if the bit is set, and the next test if it is clear
     conditions: Numbers
     until: Number
     twice: bool

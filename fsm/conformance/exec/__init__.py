@@ -155,7 +155,7 @@ class Process:
         """End the command and every process that it has started. Calling this again does nothing.
 
         Standard input is closed. If *gently* is true, the command then has the grace period to exit by itself. If it
-        still runs, or if *gently* is false, it receives SIGTERM, and after another grace period it is killed.
+        is still running, or if *gently* is false, it receives SIGTERM, and after another grace period it is killed.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:

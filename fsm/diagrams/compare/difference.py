@@ -35,7 +35,7 @@ class ComparedState:
 class ComparedMove:
     """An event that leads from one state to another.
 
-    Moves of machines with different replies or outputs are different, as they are if only one begins a call.
+    Two moves of machines are also different if their replies or outputs differ, or if only one of them begins a call.
     """
 
     source: str  # empty for an arrow without a source

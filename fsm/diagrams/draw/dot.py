@@ -170,7 +170,7 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of each label of *edge*: one, a second one for outputs that make it too long, and its count."""
+    """Return the rows of each label of *edge*. A count has its own row, and so have the outputs of a long label."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""

@@ -83,8 +83,8 @@ class EdgeLabel:
 class Count:
     """The number of times that a recording uses a cell.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. A call was counted at
-    its beginning, so the arrows of its end never show it.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. A call is counted when
+    it begins, so an arrow for the end of a call shows no number.
     """
 
     met: int
@@ -178,7 +178,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return the target and label of each arrow that leads to one state from all of at least two others."""
+        """Return each target and label of arrows that come from all other states, if there are at least two others."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -213,10 +213,10 @@ class _PictureBuilder:
             yield state, way.to, replace(label, outcome=outcome, error=error, emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Repeat an edge from any state where it hides the lifecycle.
+        """Draw some edges from "any state" a second time, from a single state, to make the lifecycle visible.
 
-        If no edge leads out of the initial state, it is repeated from the state listed just before its target. If none
-        leads back to the initial state, it is repeated from the last final state.
+        If no edge leads out of the initial state, edges are repeated from the states listed just before their targets.
+        If no edge leads back to the initial state, the one from "any state" is repeated from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -306,9 +306,9 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Return *labels* without duplicates of an event, and without errors if any event succeeds.
+    """Return *labels* with each event only once, and without errors if any of the labels is a success.
 
-    Deviations, and labels for cells that ignore, refuse or leave open an event, are always kept.
+    Labels for deviations, and for cells that ignore, refuse or do not specify the event, are kept in addition.
     """
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}

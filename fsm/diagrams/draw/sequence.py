@@ -51,7 +51,7 @@ class SequenceChart:
     rows: tuple[ChartRow, ...]
     title: str = ""  # description for readers who cannot see the chart
     caption: str = ""  # shown above the chart
-    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines above a participant, if not its name
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines above a participant (default: its name)
 
     def head(self, participant: str) -> tuple[str, ...]:
         return self.heads.get(participant, (participant,))
@@ -73,8 +73,8 @@ class SequenceChart:
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
     """Return the chart of *run*, which is a run of *model*.
 
-    In a system, only parts that act or that wait at the end are shown. The step that breaks the property *broken* is
-    marked. If a system stops, the chart shows for which part each part waits, by the fair events of the property.
+    Of a system, only parts that act, or that wait at the end, are shown. The step that breaks *broken* is marked. If a
+    system stops, the chart shows which parts each part waits for before the fair events of *broken* can happen.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")

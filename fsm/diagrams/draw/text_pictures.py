@@ -15,7 +15,7 @@ WIDTH: Final = 80
 
 FAILS: Final = "✗"  # sign for an error reply
 DEVIATE: Final = "deviations"  # first word of the line that names the profiles whose deviations are drawn
-GATHERED: Final = 3  # minimum number of edges from any state that start from one shared word
+GATHERED: Final = 3  # if at least this number of edges start from "any state", they share a single word
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 # Reserved words of Mermaid or PlantUML. They cannot name a state.
@@ -61,9 +61,9 @@ def outputs(label: EdgeLabel) -> str:
 def captioned_edges(
     picture: Picture, line: Callable[[str], str], separator: str
 ) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge with the word from which it starts, and its caption of labels formatted by *line*.
+    """Yield each edge, the word at its start, and its caption. *line* formats each label.
 
-    The word is empty if the edge starts from a node, or if an earlier edge already has the word.
+    The word, such as "any state", is empty if the edge starts from a node, or if an earlier edge already has the word.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -118,7 +118,7 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """Return unique identifiers for the nodes, and for the words from which edges start."""
+    """Return unique identifiers for the nodes, and for words such as "any state" at the start of an edge."""
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
     for edge in picture.edges:

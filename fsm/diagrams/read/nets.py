@@ -40,7 +40,7 @@ class Nets:
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
     words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke that points to them
-    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # phrases in gaps, by the stroke at the gap
+    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # labels in the gaps of lines, by their strokes
 
     def find(self) -> list[Net]:
         for node in self.wires.links:

@@ -1,8 +1,8 @@
 """The names of a machine in Promela, and conditions as Promela expressions.
 
-An expression is about one instant, and its macro has seven parameters.  ``was`` and ``is`` are the states before and
-after the step.  ``event`` is the event, and ``whose`` is the call that gets the reply ``reply``.  ``output`` is the
-output of the instant.  ``all`` is the number of the list of all outputs of the step.
+An expression describes one instant, and its macro has seven parameters: ``was`` and ``is``, the states before and
+after the step; ``event``; ``whose``, the call that receives the reply ``reply``; ``output``, the output of the instant;
+and ``all``, the number of the step's list of outputs in ``lists``, counted from 1 (0 before the first step).
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -107,7 +107,7 @@ class PromelaNames:
         self.replies = identifiers("r_", dict.fromkeys(given), taken=["r_none"])
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
-        # Maps each call that takes time to the variable that is true from its begin to its end.
+        # Maps each call that takes time to the variable that is true while the call is in progress.
         self.begun = identifiers("begun_", dict.fromkeys(timed))
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 

@@ -348,7 +348,7 @@ def endless(event: Event) -> list[str]:
     stuck = dict(event.ends)
 
     def leaves(end: Moves) -> bool:
-        # Another check reports calls that begin in a state without an end.
+        # Another check reports states in which the call begins but cannot end.
         return not end.outcomes or any(not way.begins or way.to not in stuck for way in end.outcomes)
 
     while len(left := {state: end for state, end in stuck.items() if not leaves(end)}) < len(stuck):

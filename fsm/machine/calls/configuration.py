@@ -69,7 +69,7 @@ def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """Add *state* to the states in which the asked calls among *calls* may take effect."""
+    """Add *state* to the ``met`` states of each call in *calls* whose stage is ``ASKED``."""
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -124,10 +124,10 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration that may differ in a configuration that covers it.
+    """The part in which a configuration may differ from a configuration that covers it.
 
-    The bit set ``sets`` has a bit for each lost call.  For each call that awaits its reply, it has a bit for each
-    state that the call has met and for each possible end.
+    The bit set ``sets`` has a bit for each lost call.  For each call that awaits its reply, ``sets`` also has a bit for
+    each state that the call has met and for each possible end.
     """
 
     sets: int
@@ -185,7 +185,7 @@ class Covering:
     def _end(self, call: Pending) -> int:
         """Return the number of the bit for the end of *call*.
 
-        The result is 0 if a call that is only asked could not end like that without having an effect.
+        The result is 0 if, in some state that the call has met, every end with the same reply has an effect.
         """
         table = self._rules.table
         ended = table.ways[call.stage]

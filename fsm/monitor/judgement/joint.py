@@ -27,7 +27,7 @@ class _Those(NamedTuple):
 
 
 class JudgeOfForm(Protocol):
-    """Checks rules of a form of recording that belong to no machine.
+    """Checks the rules that a form of recording adds to the rules of the machines.
 
     The constructor takes the monitors and the name of the recording.
     """

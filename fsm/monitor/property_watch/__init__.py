@@ -96,8 +96,8 @@ class _AimMove(NamedTuple):
 class _Next(NamedTuple):
     """The configurations ``after`` a step, and the effect of the step on the property.
 
-    ``moves`` is the dynamics that explains the step, or ``None`` if nothing explains it. ``asked`` is true if the
-    step tested the property. ``fair`` contains the indices of the fair steps that may have been taken.
+    ``moves`` is the :class:`Dynamics` object that explains the step, or ``None``. ``asked`` is true if the step tested
+    the property. ``fair`` contains the indices of the fair steps that may have been taken.
     """
 
     after: Configurations

@@ -161,7 +161,7 @@ class _ProductTable(Table):
 
 
 class _ProductRules(Rules):
-    """The rules of calls for a product. After an unspecified step, the progress of the property is unknown."""
+    """Rules for the calls of a product. After an unspecified step, the progress of the property is unknown."""
 
     def __init__(self, product: PropertyProduct) -> None:
         super().__init__(product.table)

@@ -96,9 +96,9 @@ LAYER: Final = ("nri-container", "nri-pod")
 class RuntimeNodeSUT:
     """A pod, its container and a test plugin in a real runtime, as one SUT.
 
-    The plugin connects to the socket *nri*. The events relayed to it are judged against *model* under *profile*, and
-    the calls of a race also against the machines *by_calls*. *seen* is called with the answer to each call. The SUT
-    closes the *session*.
+    The plugin connects to the socket *nri*. The events relayed to it are judged against *model* under *profile*. The
+    calls of a race are also judged against the machines in *by_calls*. *seen* is called with the answer to each call.
+    The SUT closes the *session*.
     """
 
     before = ("plugin-joins",)
@@ -142,7 +142,7 @@ class RuntimeNodeSUT:
 
     def _record_call(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
-        if self.plugin.joined:  # if it has left, no events of the calls are relayed before it joins again
+        if self.plugin.joined:  # a plugin that has left receives no events until it joins again
             self._heard = len(self._calls)
         if self._seen is not None:
             self._seen(answer)

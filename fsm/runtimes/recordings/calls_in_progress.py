@@ -1,8 +1,8 @@
 """Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-A call relays only events about the entity that it names. A call that its caller gave up may still relay each of its
-events once. If the id of a created entity never reached the caller, the entity is unknown, so such creations are
-matched with entities at the end of the recording.
+A call relays only events about the entity that it names. A call may still relay each of its events once
+after its caller has given up. If the id of a created entity never reached the caller, the entity is unknown, so such
+creations are matched with entities at the end of the recording.
 """
 
 from collections import Counter, defaultdict

@@ -6,12 +6,12 @@ plugin was connected during the whole call. Recordings do not show this directly
 recorded and events may arrive late. A success is therefore kept until one of the following happens:
 
 - The plugin receives, on the same connection, an event of a call that began after the success. The plugin was
-  therefore connected, and the success counts. If no call was given up recently, an event of any call in progress is
-  sufficient.
+  therefore connected, and the success counts. If no caller has recently abandoned a call, an event of any call in
+  progress is sufficient.
 - The plugin connects again, so the success does not count.
 - The recording ends. The success counts, unless the plugin has missed an event after the last event that it received.
 
-After a caller has given up a call, the relay of its events may fail. containerd logs this, and each such line explains
+After a caller has abandoned a call, the relay of its events may fail. containerd logs this, and each such line explains
 a missing event of a call in progress.
 
 Except for the exits of containers, only calls relay events. An event without a suitable call is reported at the end
@@ -50,7 +50,7 @@ _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
 _MAY_END: Final = {POD: ("StopPodSandbox", "RemovePodSandbox"), CONTAINER: ("StopContainer", "RemoveContainer")}
 _QUIET: Final = 2_000_000_000
-"""Number of nanoseconds for which a call may continue after its caller gave it up."""
+"""Number of nanoseconds for which a call may continue after its caller abandoned it."""
 
 
 class _Point(NamedTuple):
@@ -174,7 +174,7 @@ def _batches(name: str, reader: CombinedReader, points: Iterable[_Point], record
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Converts points in order of time to observations. If ``late`` is true, calls are recorded only when they end."""
+    """Converts points, sorted by time, to observations. If ``late`` is true, calls are recorded only when they end."""
 
     events: NriEventReader
     late: bool
@@ -184,7 +184,7 @@ class CombinedReader:
     _there: bool = False
     _connected: int = 0  # position of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
-    """The last time at which a caller gave up a call, after which the runtime may close the plugin."""
+    """The last time at which a caller abandoned a call, after which the runtime may close the plugin."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._known_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # In this recording, an output of the runtime is an event at the time when the plugin received it.
+            # In this recording, an output of the runtime is an event that happens when the plugin receives it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0

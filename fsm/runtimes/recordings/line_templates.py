@@ -240,9 +240,9 @@ class ScannedLines:
     """Scanned lines with the effect, entity and time of each line, and the observations in them so far.
 
     ``entities`` contains indices into ``ids``, whose first item is the empty id. Each row of ``moments`` contains a
-    time in nanoseconds, and its start and end in ``text``. ``said`` contains the numbers of the variant, the id and the
-    row of each observation. If the variant is -1, the log itself made the observation, which is in ``own``. The
-    replies among the first ``replied`` observations have already been reported to the log.
+    time in nanoseconds, and its start and end in ``text``. Each item of ``said`` is an observation: the number of its
+    variant, the index of its id, and its row. If the variant is -1, the log itself made the observation, which is in
+    ``own``. The log has already received the replies among the first ``replied`` observations.
     """
 
     cut: Scanned

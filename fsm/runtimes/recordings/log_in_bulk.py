@@ -34,7 +34,7 @@ from fsm.trace import LATEST, Batch
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # maximum share of lines that the log itself may have to read
+_SLOW: Final = 0.1  # maximum share of lines that must be read one by one; above it, all lines are
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
@@ -65,10 +65,10 @@ class Bulk:
         self._known = 0
         self._waiting: set[int] = set()
         self._forms: dict[int, LineForm] = {}
-        self._says: dict[int, dict[str, int]] = {}  # the variant for each possible kind of a template's entity
+        self._says: dict[int, dict[str, int]] = {}  # the variants of each template, by kind of entity
         self._plain: dict[int, _Plain] = {}
         self._plain_unless_asked: dict[int, _Plain] = {}
-        # The last item is for lines without a template. Their template number is -1, which is its index.
+        # Lines without a template have the template number -1, which selects the last item of each array.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)

@@ -17,7 +17,7 @@ from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
 CONNECTS: Final = "connects"  # signal for the beginning of a new connection of the plugin
-UNASKED: Final = "unasked"  # signal for an event that was relayed without a call in progress that relays it
+UNASKED: Final = "unasked"  # signal for an event that was relayed although no call in progress can have caused it
 
 UNRELAYED: Final = "success-unrelayed"
 """The signal for a call that succeeded before all of its events had been relayed."""

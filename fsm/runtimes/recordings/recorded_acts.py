@@ -1,7 +1,7 @@
 """Extract the acts on each entity from a recording, for :mod:`fsm.mutation.strict_reading`.
 
 This code is independent of the code that reads observations. An act is uncertain if its id is abbreviated, if the pod
-of the container is unknown, or if the client gave up the call.
+of the container is unknown, or if the client gave up on the call.
 """
 
 import re

@@ -32,7 +32,7 @@ class NriHandlers(Protocol):
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Handle the list of pods and containers that exist on connecting. Return the updates to request."""
+        """Handle the pods and containers that exist when the plugin connects. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
         """Handle *event*, and return the changes to request, if the event allows any."""
@@ -41,7 +41,7 @@ class NriHandlers(Protocol):
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its Configure *request*.
 
-    A runtime that does not report its NRI version may not know pod updates, and refuses plugins that subscribe to them.
+    A runtime that reports no NRI version may not support pod updates; it then refuses plugins that subscribe to them.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)

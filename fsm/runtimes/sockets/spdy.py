@@ -1,4 +1,4 @@
-"""Encode and decode SPDY/3.1 as far as Kubernetes uses it for streams, which is without flow control.
+"""Encode and decode the part of SPDY/3.1 that Kubernetes uses for streams. Flow control is not used.
 
 A control frame begins with a type, flags and a length. A data frame has a stream number instead of the type. Headers
 are compressed separately for each direction.

@@ -139,7 +139,7 @@ class Search:
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """Yield each reachable configuration and record with a shortest run to them, the nearest first."""
+        """Yield a shortest run to each reachable pair of configuration and record, with the pair, shortest first."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]

@@ -132,7 +132,7 @@ class Container(Driven):
             return self._finish(event, self._endings[event](names), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record *exit*, unless an earlier exit is recorded. After an :class:`OSError`, report it again."""
+        """Record *exit* unless an exit is already recorded. After an :class:`OSError`, call this again with *exit*."""
         with self._step():
             self._exited = exit
             self._begin("exit")
@@ -236,7 +236,7 @@ class Container(Driven):
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit. If *exit_follows*, an earlier exit is left to the event ``exit``."""
+        """Kill the process and record its exit. If *exit_follows*, the event ``exit`` records an earlier exit."""
         late = False
         try:
             try:

@@ -21,7 +21,7 @@ class UnknownContentError(OSError):
 def write(path: Path, data: bytes) -> None:
     """Replace the content of *path* with *data*. After an :class:`OSError`, the file has its old content.
 
-    Only after an :class:`UnknownContentError`, it may have either content and should be read again.
+    After an :class:`UnknownContentError`, however, the file may have either content and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
@@ -50,7 +50,7 @@ def make_folder(path: Path, *, exist_ok: bool = False) -> None:
 
 
 def remove(path: Path, *others: Path) -> None:
-    """Delete *path*, its temporary files and *others*, as far as they exist. Raise :class:`OSError` on failure.
+    """Delete *path*, its temporary files and *others*, if they exist. Raise :class:`OSError` on failure.
 
     *path* is deleted last, so that the remaining files can still be found after a crash.
     """

@@ -204,7 +204,7 @@ def decode(data: bytes, path: str = "") -> Status:
     fsm...CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
     """
     content = _parse_record(data, path)
-    content = {} if content is None else content  # Go reads null like an empty object
+    content = {} if content is None else content  # Go treats null as an empty object
     if not isinstance(content, dict):
         raise CheckpointError(path, f"an object was expected, and this is {_short_repr(content)}")
     versions = [value for key, value in content.items() if folded(key) == "version" and value is not None]

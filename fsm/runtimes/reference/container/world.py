@@ -247,7 +247,7 @@ class Processes:
         return ended
 
     def delete(self) -> None:
-        """Kill the process if it is still running, and delete the task. Raise :class:`NoTaskError` without a task."""
+        """Kill the process if it still runs, and delete the task. Raise :class:`NoTaskError` if there is no task."""
         self.faults.point("delete")
         with self._require_process() as process:  # the end of the context closes the input and waits
             process.kill()

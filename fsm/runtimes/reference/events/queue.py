@@ -1,6 +1,6 @@
 """The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber, and the next one already while its events are retained.
+The machine ``container-events`` drives each subscriber, even a future subscriber for which events are retained.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class QueueShutError(Exception):
 
 
 class Subscription(Driven, AsyncIterator[E]):
-    """A stream of events for one reader. ``ended`` becomes true when a queue was shut down and all events were read.
+    """A stream of events for one reader. ``ended`` becomes true after the queue is shut down and all events are read.
 
     Only containerd's queue uses ``waiting``, for events that do not fit into ``unread``.
     """

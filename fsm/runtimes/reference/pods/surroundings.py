@@ -46,20 +46,20 @@ class PodObserver:
     """Base class of observers that are notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Called before a pod whose pause process was started is ready. May raise :class:`WorldError`."""
+        """Called when a pod's pause process has started, before the pod is ready. May raise :class:`WorldError`."""
 
     def stopped(self, _pod: str) -> object:
-        """Called when a pod was stopped and its pause process has ended."""
+        """Called when a pod is being stopped, after its pause process has ended."""
 
     def removed(self, _pod: str) -> object:
-        """Called when a pod was removed, or its run was undone."""
+        """Called after a pod has been removed, or when its run is undone."""
 
 
 FAILURES: Final = (WorldError, OSError, CallError)
 
 
 class Stage(NamedTuple):
-    """A stage of a run. ``unmake`` undoes ``make``, even if that was never attempted, or has failed halfway."""
+    """A stage of a run. ``unmake`` undoes ``make``, even if ``make`` was never called or failed halfway."""
 
     make: Callable[[], object]
     unmake: Callable[[], object] = bool
@@ -110,7 +110,7 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 @dataclass(eq=False)
 class Leases:
-    """Leases of network addresses to pods, as of CNI's host-local plugin.
+    """Leases of network addresses to pods, like the leases of CNI's host-local plugin.
 
     Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once. Every method
     may raise :class:`OSError` and :class:`WorldError`, and always does if its name is in *faults*.
@@ -132,7 +132,7 @@ class Leases:
 
     def setup(self, pod: str) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
-        # Link the finished draft, so that the file of an address appears with its content or not at all.
+        # Link the finished draft, so that the file for an address appears with its content or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
         free = (address for address in map(str, self.network.hosts()) if address not in self._leases)
