@@ -41,12 +41,12 @@ from fsm.report.page import html, model_page
     help="Whether to check the properties of a model, which takes most of the time.",
 )
 def command(name: str, profile: str | None, output: Path | None, *, properties: bool) -> int:
-    """Write a page for any browser about a model or a recording: one file that loads nothing else.
+    """Write a page about a model or a recording, as a self-contained HTML file for any browser.
 
     MODEL is a machine or a system from 'fsm list'. FILE is a model file, or a recording that 'fsm judge' can read. The
     page of a model shows its state chart, every event in every state with its clause and the changes of each profile, a
-    step-by-step walk, and the properties with the runs that show them. The page of a recording shows the findings, and
-    the history of its entities. The address of the page always leads back to the current view.
+    step-by-step walk, and the properties with runs that prove or refute them. The page of a recording shows the
+    findings, and the history of its entities. The address of the page always leads back to the current view.
 
     \b
     fsm explore models/door.toml -o door.html

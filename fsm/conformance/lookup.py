@@ -160,8 +160,8 @@ def find(
 def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*.
 
-    A simulated system has *counts* copies of its parts. The time limit of *asked* applies to each answer, but for a
-    SUT in Python only to calls from the main thread.
+    A simulated system has *counts* copies of its parts. The time limit in *asked* applies to each answer. If the SUT
+    is Python code, the limit applies only to calls from the main thread.
     """
     kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
@@ -208,7 +208,7 @@ def _call_within(method: Callable[..., object], timeout: float, *arguments: obje
     """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
 
     If the method catches the exception, it is raised again every *timeout* seconds, and when the method returns.
-    Calls from other threads than the main thread have no time limit.
+    Calls from threads other than the main thread have no time limit.
     """
     if current_thread() is not main_thread():
         return method(*arguments)  # The search for races handles hanging threads itself.

@@ -183,7 +183,7 @@ class Runs:
                 yield race
 
     def hunt(self, tries: Iterable[Try], most: int) -> list[Race]:
-        """Return up to *most* races that need threads. If the SUT judges itself, their kinds differ."""
+        """Return up to *most* races that need threads, each of a different kind if the SUT judges itself."""
         found: list[Race] = []
         for race in self.races(tries):
             if self.needs_threads(race):
@@ -194,7 +194,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Return *repeats* runs of each programme, interleaved if the SUT is remote, because time may run out."""
+        """Return *repeats* runs of each programme, interleaved on a remote SUT in case time runs out."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))

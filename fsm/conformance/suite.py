@@ -35,7 +35,7 @@ from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimu
 MISSED: Final = 10  # number of attempts at a step of a frugal tour
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
-REMOTE_REPEATS: Final = 3  # number of runs on a remote SUT, which is smaller to leave time for more programmes
+REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave time for more programmes
 
 
 def conform(

@@ -29,7 +29,7 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs``, in this order, at all of its instants together.
+    """All instants of the step together emit exactly ``outputs``, in this order.
 
     If ``among`` is set, outputs that are not in it are ignored.
     """

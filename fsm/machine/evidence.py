@@ -165,8 +165,8 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 class Proved(Holds):
     """The property holds in the whole reachable state space.
 
-    ``witnesses`` are runs that the property claims to exist.  If the property was proved for any number of copies of
-    a part, ``any_number`` names the part.
+    ``witnesses`` are the runs whose existence the property claims.  If the property was proved for any number of
+    copies of a part, ``any_number`` names the part.
     """
 
     witnesses: tuple[Run, ...] = ()
@@ -286,8 +286,8 @@ class Observable(NamedTuple):
     """An observation of a machine.
 
     ``event`` is empty if the machine emits something or ``shows`` its state.  A call gets its reply at once, or it
-    ``begins`` and later ``ends``.  If ``silent`` is true, the specification does not say what the event does.  The
-    reply ``error`` means any error that neither machine mentions.
+    ``begins`` and later ``ends``.  If ``silent`` is true, the specification does not say what the event does.  When
+    two machines are compared, the reply ``error`` means any error that neither of them mentions.
     """
 
     event: str = ""

@@ -187,9 +187,9 @@ class BeliefAutomaton:
     _table: StepTable = field(default_factory=lambda: _table(1, 1))
 
     def has_room(self) -> bool:
-        """Return whether the table has room, after making room by forgetting if necessary.
+        """Return whether the table has room. If it has none, first forget unused beliefs and kinds.
 
-        Forgotten steps must be computed again, so this does not happen often.
+        Forgotten steps must be computed again, so at least :data:`CELLS` rows are processed before more is forgotten.
         """
         if self._exceeds_cells() and self._waited >= CELLS:
             self._waited = 0

@@ -73,7 +73,7 @@ def _remember(ids: OrderedDict[str, T], identity: str, what: T) -> T:
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that can succeed in the initial state and leave it to a clause that refuses the call."""
+    """Return each call that can succeed and leave the initial state, with a clause that refuses the call."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():
@@ -96,10 +96,10 @@ def demanded(
     before: Kept | None = None,
     possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
-    """Yield each clause that applies to every state that shows *shown*, with its demands on the fields *seen*.
+    """Yield each clause whose states include all states that show *shown*, with its demands on the fields *seen*.
 
-    If *possible* contains some of these states, the other states are ignored. *before* maps each clause to the values
-    that must not change, and is updated with the values that must not change from now on.
+    If some of the states that show *shown* are in *possible*, the others are ignored. *before* maps each clause to the
+    values that must not change, and is updated with the values that must not change from now on.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})

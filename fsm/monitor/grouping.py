@@ -87,7 +87,7 @@ class Folder:
             self.found(told)
 
     def fold(self, violation: Violation, *, reported: bool = False) -> None:
-        """Add *violation*, and call ``found`` with it unless this has been done, as *reported* states."""
+        """Add *violation*. If it has not been *reported* yet, call ``found`` with it."""
         seen = violation.observation
         if not self.wanted(seen):
             return
@@ -111,7 +111,7 @@ class Folder:
         group.add(met, seen.entity, inf if self._every else 1)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return a finding for each cause in order of first appearance, then a finding per level of other causes."""
+        """Return a finding per cause in order of first appearance, then one per level for the remaining causes."""
         return tuple(
             Finding(
                 first=tuple(each.whole), count=each.count, entities=len(each.entities), others=isinstance(cause, str)

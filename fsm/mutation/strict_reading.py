@@ -49,7 +49,7 @@ class Contradiction:
 
     act: RecordedAct
     states: tuple[str, ...]  # the states that were possible when it ended
-    before: tuple[RecordedAct, ...]  # the acts that had started when it started, and the act itself
+    before: tuple[RecordedAct, ...]  # the acts that started no later than ``act``, including ``act`` itself
 
 
 def contradiction(

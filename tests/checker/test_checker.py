@@ -281,7 +281,10 @@ def run_of_follows(door: Machine) -> Run | None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_agrees_with_the_definition(chance: random.Random) -> None:
-    """They agree on random claims about random machines, and on the length of the shortest counterexample."""
+    """The checker agrees with the definition on random claims about random machines.
+
+    The shortest counterexamples of both have the same length.
+    """
     machine = random_machine(chance)
     for overlap in (1, 2, 1, 2):
         agree(machine, random_property(chance, machine), overlap)

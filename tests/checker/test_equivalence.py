@@ -140,13 +140,13 @@ def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> 
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_any_two_machines(chance: random.Random) -> None:
-    """They are generated independently; some of their events have the same names."""
+    """The two machines are generated independently, but some of their events have the same names."""
     agree(random_machine(chance), random_machine(chance))
 
 
 @given(st.randoms(use_true_random=False))
 def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
-    """They are equivalent regardless of which of the two an outcome leads to."""
+    """A state and its copy are equivalent, regardless of which of the two an outcome leads to."""
     machine = random_machine(chance)
     found = compared(machine, doubled(chance, machine))
 

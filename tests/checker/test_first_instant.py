@@ -35,7 +35,7 @@ def searched(claim: Property, machine: Machine, limit: int = 100_000) -> Checked
 @settings(max_examples=amount(150, night=5_000))
 @given(st.randoms(use_true_random=False), st.integers(1, 8))
 def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -> None:
-    """Verdict, run and size agree, even if a limit stops the search."""
+    """Both searches return the same verdict, run and size, even if a limit stops the search."""
     machine = random_machine(chance)
     claim = random_property(chance, machine, KINDS)
 

@@ -186,7 +186,7 @@ def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -
 @settings(max_examples=amount(15, night=1_000))
 @given(CHANCES, st.integers(1, 60))
 def test_a_limit_stops_both(chance: random.Random, limit: int) -> None:
-    """Both stop at the same number of states."""
+    """The plain search and the compiled search stop at the same number of states."""
     system = small(random_system(chance))
     plain, quick = both(random_claim_of(system, chance), system, limit=limit)
 

@@ -347,7 +347,7 @@ def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
     ],
 )
 def test_output_closed(command: str, code: int) -> None:
-    """Only the exit code was wanted."""
+    """A command whose output is closed prints nothing, and its exit code does not change."""
     ran = shell(f"fsm {command} >&-", FAILING)
 
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)
@@ -594,7 +594,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("module", "command"), [("click", "list"), ("junitparser", 'judge --format junit "$2"')])
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", ">&-"])
 def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, command: str, tmp_path: Path) -> None:
-    """The exit code is that of an interrupt at any time, with any stream closed or full."""
+    """An interrupted command exits with 130, even while it starts, and even if a stream is closed or full."""
     code = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n"
     (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
 

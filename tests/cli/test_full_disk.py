@@ -66,7 +66,7 @@ def test_what_is_unbuffered_is_written_whole(tmp_path: Path) -> None:
      f"convert {FAILING} -o made.parquet", "explore cri-pod -o made.html"],
 )  # fmt: skip
 def test_files_are_there_whole_or_not_at_all(command: str, tmp_path: Path) -> None:
-    """The same for the folders that were created for them."""
+    """A command that fails leaves no incomplete files, and removes the folders that it has created for them."""
     code, said, _ = limited(tmp_path, *command.split(), room=ROOM // 8)
 
     assert 74 == code, said

@@ -286,7 +286,7 @@ NEAR = st.recursive(
 
 @given(st.dictionaries(WORDS, NEAR), st.sampled_from([None, *FORMS]))
 def test_what_is_nearly_a_machine_is_one_or_not(document: dict[str, Any], form: ToolFormat | None) -> None:
-    """The result is a model or a list of problems, nothing else."""
+    """A document is either imported or refused with problems, each of which has a known code and a hint."""
     problems: tuple[Problem, ...] = ()
     try:
         found = imported(json.dumps({"states": ["off"], **document}).encode(), path="lamp", form=form)

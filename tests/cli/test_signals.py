@@ -69,7 +69,7 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     ],
 )
 def test_a_signal_during_an_import(module: str, numbers: tuple[int, ...], tmp_path: Path) -> None:
-    """The output is one line and the exit code of an interruption, even for several signals."""
+    """Even after several signals, the command prints one line and exits with the code of an interruption."""
     assert ENDED == signalled(tmp_path, module, numbers, "list")
 
 

@@ -80,7 +80,7 @@ def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, step
 
 @pytest.mark.parametrize("command", [["test", "--against", "model:door.toml"], ["show"]])
 def test_profiles_combine_where_they_do_not_conflict(workshop: Path, command: list[str]) -> None:
-    """Several profiles apply together; if one replaces a cell differently, they are refused, with the cell."""
+    """Several profiles can be combined. If two of them replace a cell differently, the error names the cell."""
     new = """
 [profile.new]
 about = "Doors of today."

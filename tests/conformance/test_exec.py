@@ -542,7 +542,7 @@ def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
 
 
 def test_heirs_do_not_outlive_one_that_kills_its_parent(tmp_path: Path) -> None:
-    """Descendants are killed even if the child kills its supervisor, which another process supervises."""
+    """Descendants are killed even if the child kills its parent, because a second reaper is above the parent."""
     made = rude("murder", tmp_path / "ids")
     made.reset()
     with contextlib.suppress(BrokenError):

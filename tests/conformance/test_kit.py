@@ -778,7 +778,7 @@ def test_what_is_no_step_is_refused(text: str) -> None:
 
 @given(machines())
 def test_paths_are_paths(machine: Machine) -> None:
-    """Each begins where the previous one ends, and none is more than one step longer than a neighbour's."""
+    """Each step of a path begins where the previous one ends, and paths are shortest: an edge adds at most one step."""
     plan = Plan(table=tabulate(machine))
     lengths: dict[Point, int] = {}
     for edge in plan.edges:

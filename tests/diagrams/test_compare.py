@@ -331,7 +331,7 @@ def test_pictures_are_read_back(name: str) -> None:
 @settings(max_examples=amount(50, night=2_000), deadline=None)
 @given(machine=machines())
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
-    """Whatever they leave out, bundle, or give equal names."""
+    """Pictures are read back correctly, whatever they leave out or bundle, and even if they repeat names."""
     machine = replace(machine, omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 

@@ -167,7 +167,7 @@ EVENT = st.fixed_dictionaries(
 
 @given(st.lists(EVENT, min_size=1, max_size=30))
 def test_each_observation_of_the_entity_is_in_one_row(events: list[dict[str, str]]) -> None:
-    """In order, with events of all entities between its first and its last observation."""
+    """A chart lists the observations of its entity in order, and in between, the events that affect all entities."""
     mine = [number for number, each in enumerate(events, 1) if each["entity"] == "c1"]
     calls = {"request", "reply", "lost", "answered"}
     shared = [

@@ -50,7 +50,7 @@ def test_a_broken_domain_is_one_warning(kind: str, tmp_path: Path) -> None:
     [(None, "FileNotFoundError"), ("x =", "TOMLDecodeError"), ('[rules.A1]\nfinds = "x"', "TypeError")],
 )
 def test_unreadable_rules_of_a_package_are_one_warning(rules: str | None, wrong: str, tmp_path: Path) -> None:
-    """It names the distribution. The rules of fsm itself can still be explained."""
+    """The warning names the distribution, and the rules of fsm itself can still be explained."""
     source = "from fsm.entry_points import Domain\nDOMAIN = Domain(name='a', about='b', codes='broken:codes.toml')"
     (package := tmp_path / "broken").mkdir()
     (package / "__init__.py").write_text(source, encoding="utf-8")

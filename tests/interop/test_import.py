@@ -116,7 +116,7 @@ def test_transitions_takes_the_same_steps(machine: Machine, chance: random.Rando
 @DEFAULTS
 @given(machines(), st.randoms(use_true_random=False))
 def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: random.Random) -> None:
-    """From every state, each event has the same target as in the table; others are ignored."""
+    """From every state, each event has the same target as in the table; an event without a target is ignored."""
     running = chart_of(python_statemachine(machine), format="json", validate=True)()
     for event, state, to in _walk(machine, chance):
         assert [each.id for each in running.configuration] == [state]
@@ -253,7 +253,7 @@ def test_what_scxml_keeps_is_imported(machine: Machine) -> None:
 @DEFAULTS
 @given(machines())
 def test_what_transitions_dumps_is_imported(machine: Machine) -> None:
-    """Its own markup has no targets for internal transitions."""
+    """The markup that transitions itself writes has no targets for internal transitions."""
     markup = json.loads(transitions(machine))
     dumped = json.loads(json.dumps(MarkupMachine(markup=json.loads(transitions(machine))).markup))
 

@@ -137,7 +137,7 @@ def of_configurations(machine: Machine) -> Counts:
 def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
     """Assert that both searches have the same size.
 
-    SPIN counts one transition more, for the start.
+    SPIN counts one more transition, for the start.
     """
     assert (ours.states, ours.depth) == (theirs.states, theirs.depth)
     assert not transitions or ours.transitions == theirs.transitions - 1

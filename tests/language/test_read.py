@@ -252,7 +252,7 @@ VALUES = st.recursive(
 
 @given(document=st.dictionaries(KEYS, VALUES, max_size=4))
 def test_every_key_and_entry_has_a_line(document: dict[str, Any]) -> None:
-    """The locator finds everything that TOML reads: each top-level key in a line of its own."""
+    """The locator finds every key and entry that TOML reads. Each top-level key is on a line of its own."""
     text = toml_text(document)
     assert document == tomllib.loads(text)
 
@@ -317,7 +317,7 @@ def damaged_lines(draw: st.DrawFn) -> bytes:
 @example(data=b"[key]\n")
 @example(data=b'"<table>" = 1\n')
 def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
-    """There is no third result, and problems have an existing line."""
+    """A damaged file is read as a machine or has problems, and every problem is on an existing line."""
     last = data.count(b"\n") + 1
 
     for problem in problems_of(data):

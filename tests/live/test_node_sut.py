@@ -120,7 +120,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing event of an end is found if the plugin knew that the container was running."""
+    """An exit that is not relayed is found if the plugin knew that the container was running."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:

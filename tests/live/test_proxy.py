@@ -96,7 +96,7 @@ def test_nothing_is_changed(
     code: grpc.StatusCode | None,
     text: str,
 ) -> None:
-    """Messages, metadata in both directions, status, its text and its details."""
+    """The proxy does not change messages, metadata in either direction, or the status with its text and details."""
     status = [("code", code.name), ("text-bin", text.encode("utf-8", "replace"))] if code else []
     details = [("x-grpc-status-details-bin", text.encode("utf-8", "replace"))]
 

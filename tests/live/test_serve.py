@@ -82,7 +82,7 @@ def test_containers_end_as_their_commands_do(client: ServedClient, command: str,
 
 @pytest.mark.parametrize("command", ["/no/such/command", "no-such-command", "/etc/sleep"])
 def test_what_is_not_there_does_not_start(client: ServedClient, command: str) -> None:
-    """It exits with code 128; so does a container started in a stopped pod."""
+    """A container exits with code 128 if its command does not exist, or if it is started in a stopped pod."""
     pod = client.pod()
     missing, late = client.container(pod, command), client.container(pod, "true")
     client.call("StopPodSandbox", pod_sandbox_id=pod)

@@ -81,7 +81,7 @@ async def _eventually(listener: Listener, *told: str) -> None:
 
 @pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
 async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
-    """Plugins are notified of everything in the same order as by containerd.
+    """Plugins are notified of every event, in the order in which containerd notifies them.
 
     With the profile, the reference also relays a stop of a container that was only created and may still be started.
     Containerd does so although the contract forbids it.
@@ -162,7 +162,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """Plugins are notified of ends after a restart. Containerd forgets some entities, but the reference does not."""
+    """After a restart, plugins are notified when an entity ends, unless the profile makes the reference forget it."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()

@@ -79,9 +79,9 @@ def test_terminals_have_one_output(client: ServedClient, transport: str) -> None
 
 @TRANSPORTS
 def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> None:
-    """The shell answers and ends with its input.
+    """A shell to which a client attaches answers, and exits when its input ends.
 
-    Nobody can attach to a stopped container.
+    Attaching to a stopped container fails.
     """
     pod = client.pod()
     shell = client.container(pod, "/bin/sh", started=True, stdin=True, stdin_once=True)

@@ -60,7 +60,7 @@ def _some(path: Path) -> list[list[str]]:
 def test_commands_say_what_they_say(
     client: ServedClient, command: list[str], said: str, complained: str, code: int
 ) -> None:
-    """On both streams, with their exit code."""
+    """ExecSync returns the output of a command on both streams, and its exit code."""
     variable = cri.KeyValue(key="GREETING", value="hi there")
     container = client.container(client.pod(), "sleep", "60", started=True, envs=[variable])
     done = client.call("ExecSync", container_id=container, cmd=command, timeout=30).message

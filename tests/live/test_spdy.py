@@ -41,7 +41,10 @@ def test_the_dictionary_is_that_of_spdy() -> None:
 
 @given(st.lists(FRAMES, max_size=6), st.integers(1, 50))
 def test_frames_arrive_as_they_were_sent(frames: list[object], size: int) -> None:
-    """However they are split; headers are compressed with the state of earlier ones. A farewell is no event."""
+    """Frames arrive intact however their bytes are split. A GOAWAY frame causes no event.
+
+    The compression of headers depends on earlier headers.
+    """
     sender, receiver = Spdy(), Spdy()
     sent = b"".join(_sent(sender, each) for each in frames)
     arrived = [event for at in range(0, len(sent), size) for event in receiver.receive(sent[at : at + size])]

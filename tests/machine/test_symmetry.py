@@ -214,7 +214,7 @@ def is_run(table: SystemTable, run: Run) -> bool:
 @settings(max_examples=amount(60, night=5_000), suppress_health_check=[HealthCheck.filter_too_much])
 @given(systems_of_three, chances, st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001
-    """Verdicts and lengths of runs agree, and the runs are runs of the system."""
+    """Folding copies changes neither verdicts nor lengths of runs, and the system can take every run that is found."""
     assume(Symmetry(SystemTable(small(system))).exchanges)
     if quick:
         pytest.importorskip("numba", reason="the extra 'fast' is not installed")
@@ -241,7 +241,7 @@ def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.Monkey
 @settings(max_examples=amount(30, night=3_000))
 @given(systems_of_three, st.booleans())
 def test_sizes_are_those_of_all_states(system: System, quick: bool) -> None:  # noqa: FBT001
-    """States are counted by orbits, of which there are fewer."""
+    """The size counts all states, even if the search visits only one representative of each orbit."""
     assume(Symmetry(SystemTable(small(system))).exchanges)
     if quick:
         pytest.importorskip("numba", reason="the extra 'fast' is not installed")

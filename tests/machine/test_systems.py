@@ -93,7 +93,7 @@ def test_a_system_does_what_its_steps_define(chance: random.Random) -> None:
 @pytest.mark.slow
 @given(CHANCES)
 def test_a_cone_leaves_out_nothing_that_matters(chance: random.Random) -> None:
-    """Its copies can reach the same states as in the whole system."""
+    """The copies in a cone can reach the same states as in the whole system."""
     system = random_system(chance)
     whole = small(system)
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
@@ -113,7 +113,8 @@ def test_a_cone_decides_as_the_whole_does(chance: random.Random) -> None:
     system = random_system(chance)
     whole = small(system)
     stated = _claim(system, chance)
-    # Outputs of copies outside the cone are no instants of the claim, so a sequence has more of them in the whole.
+    # Outputs of copies outside the cone are instants in the whole system, but not in the cone. So a sequence may
+    # have more instants in the whole system if a step emits several outputs.
     assume(
         isinstance(stated.claim, Always | LeadsTo)
         or all(len(step.emits) < 2 for each in whole.values() for step in each)

@@ -36,7 +36,7 @@ def way_of(table: Table, way: Way) -> naive.Way:
 
 @given(machines())
 def test_agrees_with_the_cells_of_any_machine(machine: Machine) -> None:
-    """A step of the table of a random machine is what the cell defines."""
+    """The table of a random machine has exactly the steps that the cells of the machine define."""
     agree(machine)
 
 
@@ -52,7 +52,7 @@ def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -
 
 @given(machines())
 def test_numbers_every_way_once(machine: Machine) -> None:
-    """A way's index leads back to it, and its origin to its cell."""
+    """Every way is listed at its own index, and its origin is a cell that contains the way."""
     table = tabulate(machine)
     for index, way in enumerate(table.ways):
         row, state = table.origin[index]
@@ -63,7 +63,7 @@ def test_numbers_every_way_once(machine: Machine) -> None:
 
 @given(machines())
 def test_lists_every_cell_once(machine: Machine) -> None:
-    """Every event has a cell in every state, and an end where the call may be in progress."""
+    """Every event has a cell in every state, and its end has a cell wherever the call may be in progress."""
     table = tabulate(machine)
     met = [(table.rows[row].name, table.states[state]) for row, state in table.defined()]
     cells = {(event.name, state) for event in machine.events.values() for state in machine.states}

@@ -1,4 +1,4 @@
-"""Every run of the node is checked against the contract of plugins, as far as a plugin can observe.
+"""Every run of the node is checked against the contract of plugins, as far as a plugin can observe the run.
 
 This test confirms two other checks. The properties of the node state the parts of the contract one by one, and the
 oracle judges recordings against the contract.
@@ -33,7 +33,7 @@ ENOUGH = 400_000
 
 @dataclass(frozen=True)
 class Contract:
-    """A machine of the contract, which computes the belief of a plugin after each event."""
+    """Computes the belief of a plugin after each event, according to the machine ``name`` of the contract."""
 
     name: str
 

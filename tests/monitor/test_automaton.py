@@ -96,7 +96,7 @@ def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(8, night=300))
 def test_random_machines(seed: int) -> None:
-    """With violations, notes, unknown events, signals to all entities, assumptions, and time limits."""
+    """Random inputs have violations, notes, unknown events, signals to all entities, assumptions and time limits."""
     chance = random.Random(seed)
     machine = random_machine(chance, time=False, limits=chance.random() < 0.6)
     trace = dated(chance, trace_of(chance, machine, length=400, wrong=chance.choice([0, 0.02]), overlap=1))

@@ -99,7 +99,7 @@ def names_another_clause(seed: int) -> bool:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(300, night=20_000), deadline=None)
 def test_replies_that_are_listed_are_legal_and_no_other_is(seed: int) -> None:
-    """For random machines, with calls in progress."""
+    """For random machines with calls in progress, the explanation of a wrong reply lists exactly the legal replies."""
     replies_are_those_that_are_legal(seed)
 
 

@@ -170,7 +170,7 @@ def test_a_call_without_an_end_emits_nothing_although_another_cell_is_silent(num
 
 @given(machines(), st.randoms(use_true_random=False))
 def test_finds_what_brute_force_finds_in_what_shrinks(machine: Machine, chance: random.Random) -> None:
-    """The same on machines that Hypothesis shrinks after a failure."""
+    """The first violation is also the same on machines that Hypothesis can shrink after a failure."""
     agree(chance, machine, lost=True)
 
 

@@ -1,4 +1,4 @@
-"""Watching the properties of a SUT agrees with the checker, and with a second opinion on the same run."""
+"""A watch on the properties of a SUT agrees with the checker, and with a second opinion on the same run."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> No
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random) -> None:
-    """Every run consistent with the observations must break the property."""
+    """If a run is partly hidden, a violation is reported exactly if every consistent run breaks the property."""
     machine = replace(random_machine(chance), indefinite=())
     of = random_property(chance, machine, KINDS)
     assume(not untestable(of))
@@ -263,7 +263,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     changed = known_mutants(name)[mutant].machine
     conclusion = decide(found, tabulate(changed)).verdict
     if isinstance(conclusion, Vacuous):
-        return  # detected because no step after it is tested
+        return  # the mutant is detected because the property is vacuous, so there is no counterexample
     assert isinstance(conclusion, Refuted)
     run = conclusion.evidence.run if isinstance(conclusion.evidence, Unexplained) else conclusion.evidence
     assert isinstance(run, Run)
@@ -286,7 +286,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
 
 
 def at_once(watch: Watch, *words: str) -> Violated | None:
-    """Watch a test in a notation such as ``make=ok:waiting``: a call, its reply and the shown state."""
+    """Let *watch* follow a test whose steps are written like ``make=ok:waiting``: call, reply and shown state."""
     test = []
     for word in words:
         what, _, seen = word.partition("=")

@@ -364,7 +364,7 @@ def agrees(seed: int) -> bool:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(150, night=20_000), deadline=None)
 def test_random_machines(seed: int) -> None:
-    """The first violation is the one in every run, with hidden events at any time."""
+    """The monitor and a search through all runs, with hidden events at any time, find the same first violation."""
     assert agrees(seed)
 
 

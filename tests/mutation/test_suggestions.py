@@ -76,7 +76,7 @@ def test_all_survivors_are_killed(machine: Machine) -> None:
 @settings(max_examples=amount(4, night=300), deadline=None)
 @given(machine=machines())
 def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
-    """Most survivors are killed; the rest is reported."""
+    """Suggested properties kill at least half of the surviving mutants, and the other survivors are reported."""
     found = checked(machine)
 
     assert len(found.left) <= len(survivors(machine)) / 2

@@ -245,7 +245,7 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
     assert not [name for name in early if name.startswith("work/failed")]
 
 
-# -- what becomes of them -----------------------------------------------------------
+# -- outcomes of mutants ------------------------------------------------------------
 
 
 def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, MutationOutcome[JointMutant]]:
@@ -343,7 +343,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
-    """A property that is known to fail kills a mutant only if it holds or fails after another number of steps."""
+    """A property known to fail kills only mutants on which it holds or fails after a different number of steps."""
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
 
@@ -363,7 +363,10 @@ def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
 @settings(max_examples=25 * TIMES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.randoms(use_true_random=False))
 def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:
-    """A second opinion confirms it with the whole system as one machine. Names are unique, and all mutants are well formed."""
+    """A mutant is equivalent exactly if a second opinion cannot tell it from the original.
+
+    The second opinion treats the whole system as one machine. Names are unique, and all mutants are well formed.
+    """
     text, machines = random_text(chance)
     system = system_of(text, machines)
     assume(small(system))

@@ -226,7 +226,7 @@ def test_what_is_wrong_is_found(tmp_path: Path, edit: Callable[[Lines], object],
     ],
 )
 def test_what_may_be_is_not_claimed(tmp_path: Path, edit: Callable[[Lines], object]) -> None:
-    """Each case has less information than containerd's events, or more than calls have."""
+    """Missing, additional or reordered events are not violations if they can be explained by something unrecorded."""
     lines = life()
     edit(lines)
 

@@ -95,9 +95,9 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No false violation is found even after the doubts about the start of a log have ended.
+    """No false violation is found even once calls from before the start of a log are assumed to have ended.
 
-    They end after four seconds here, because no call of these clients took longer.
+    Here they are assumed to have ended after four seconds, because no call of these clients took longer.
     """
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
@@ -162,7 +162,7 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
-    """Every command handles odd files, which are artificial or were found after a power failure."""
+    """Odd files, such as the zeros that a power failure leaves behind, are judged or refused with a hint."""
     assert answered(ODD[case], folder)
 
 

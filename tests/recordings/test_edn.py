@@ -60,7 +60,7 @@ def test_what_is_written_is_read(values: list[Data]) -> None:
 
 @given(st.text(alphabet=st.sampled_from('{}[]()":\\#_;, \nab1.-N/~^\u00e9'), max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """The refusal has the line of the error; no other exception is raised."""
+    """A refusal names a line of the text, and no other exception is raised."""
     last = text.count("\n") + 1
     lines: list[int] = []
     try:

@@ -48,7 +48,7 @@ time="2026-11-23T22:36:05.395Z" level=info msg="StopContainer for \\"{container}
 @pytest.mark.parametrize(("event", "call"), [("UpdateContainer", UPDATED), ("StopContainer", STOPPED)])
 @pytest.mark.parametrize("given_up", [True, False])
 def test_it_may_be_told_later(event: str, call: str, code: str, why: str, tmp_path: Path, *, given_up: bool) -> None:
-    """A call that ended in another way may not be told later."""
+    """A plugin must not be notified of a call after the call has ended, unless the call was abandoned."""
     other = {"container": CONTAINER, "code": code if given_up else "Unknown", "why": why if given_up else "no reason"}
     log, events = tmp_path / "log", tmp_path / "events"
     log.write_text(LOG.format(pod=POD, container=CONTAINER, call=call.format(**other)), encoding="utf-8")

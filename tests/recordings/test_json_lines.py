@@ -1,4 +1,4 @@
-"""Traces that are judged in bulk have the same results as traces judged line by line."""
+"""Traces yield the same results whether they are judged in bulk or line by line."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def pieces_of(chance: random.Random) -> list[bytes]:
 @given(seed=st.integers(0, 1 << 32), lenient=st.booleans(), relative=st.booleans())
 @settings(max_examples=amount(80, night=4_000))
 def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> None:
-    """The same lines, notes and errors, and equal columns, in bulk and one by one."""
+    """Reading in bulk yields the same lines, notes and errors as reading line by line, and matching columns."""
     pieces = pieces_of(random.Random(seed))
     alone = [line for piece in pieces for line in piece.split(b"\n")]
 
@@ -190,7 +190,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many kinds of observations, the earliest are forgotten, with the same result."""
+    """If there are too many kinds of observations, the earliest kinds are forgotten, which changes no result."""
     monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)

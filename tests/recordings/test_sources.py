@@ -159,7 +159,7 @@ def quoted(text: str) -> str:
     error=st.text('ab \\"\n=', min_size=1, max_size=8),
 )
 def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
-    """Every escape in a message and in a field, next to any character."""
+    """Every escape in a message or a field is read back, next to any character."""
     line = f'time="T" level=info msg={quoted(message)} error={quoted(error)} version=v2.1.9'
 
     assert entry(line.encode()) == (message, "T", error, "v2.1.9")

@@ -203,7 +203,7 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
 
 
 def test_nothing_is_promised_of_what_is_absent() -> None:
-    """Under this profile, no skipped container is left by a removal, so a restart cannot bring one back."""
+    """The reference, unlike this profile, also removes a skipped container, so no restart can bring it back."""
     test = "create=created; restart=skipped; remove=left; restart=created"
     tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
 
@@ -372,7 +372,7 @@ class RecordsTheLastExit(Container):
 
 
 class LeaksItsRecord(Container):
-    """A container that returns its record itself instead of a copy."""
+    """A container that returns its actual record instead of a copy."""
 
     def record(self) -> Status | None:
         storage = self.storage

@@ -246,7 +246,7 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """A call is relayed only after the call before it has reached all plugins. Without the lock, calls overlap."""
+    """A call is relayed only when the previous call has reached all plugins. Without the lock, calls overlap."""
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 

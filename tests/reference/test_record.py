@@ -1,4 +1,4 @@
-"""The record of a container is copied completely, while a copy made field by field has mistakes."""
+"""The record of a container is copied completely, but a copy that is made field by field contains errors."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ TIMES = st.sampled_from([0, 0, 1, -1, 2**63 - 1])
 
 @given(TIMES, TIMES, TIMES, st.booleans())
 def test_the_state_follows_from_the_times(created: int, started: int, finished: int, unknown: bool) -> None:  # noqa: FBT001
-    """Compared with a chain of conditions; a time before 1970 counts."""
+    """The state agrees with a chain of conditions on the times, in which a time before 1970 counts as set."""
     status = Status(created_at=created, started_at=started, finished_at=finished, unknown=unknown)
     if unknown or not (created or started or finished):
         expected = "CONTAINER_UNKNOWN"

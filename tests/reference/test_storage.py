@@ -483,7 +483,7 @@ STEPS = st.lists(st.sampled_from(["update", "update_sync", "fails", "load", "del
 
 @given(STEPS)
 def test_memory_and_file_after_any_sequence(steps: list[str]) -> None:
-    """Compared with two variables, one for each."""
+    """After any sequence of steps, the records in memory and in the file match two variables that model them."""
     with tempfile.TemporaryDirectory(dir=crashing.MEMORY) as folder:
         take(Path(folder), steps)
 

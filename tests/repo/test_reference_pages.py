@@ -1,4 +1,4 @@
-"""The reference pages are generated from the package, and addresses have one source."""
+"""The reference pages are generated from the package, and the address of the documentation is the same everywhere."""
 
 from __future__ import annotations
 

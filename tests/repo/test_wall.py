@@ -208,7 +208,7 @@ def test_doors_need_no_containers(command: str, answers: dict[str, tuple[int, st
 
 @pytest.mark.parametrize("command", HELPED)
 def test_the_help_is_the_domains(command: str, answers: dict[str, tuple[int, str]]) -> None:
-    """Without container runtimes no help names one. With them, the help has their additions."""
+    """Without ``fsm.runtimes``, no help text names a container runtime. With it, each of these texts does."""
     code, output = answers[f"{command} --help"]
 
     assert (0, []) == (code, list(named(output)))

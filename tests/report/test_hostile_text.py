@@ -162,7 +162,7 @@ WRITERS: Final = (
 @pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path) -> None:
-    """In ids, names, replies and details; tabs and line ends come from the writer only."""
+    """Control characters in ids, names, replies and details are not printed; only the writer adds tabs and newlines."""
     strange = "".join(OBEYED)
     seen = [{"trace": 1, "fresh": True, "machine": "cri-pod"}, {"entity": strange, "event": "run", "reply": "ok", "detail": strange},
             {"entity": strange, "event": "run", "reply": strange, "detail": strange},

@@ -253,7 +253,7 @@ def test_sarif_fits_its_schema(situation: str, sarif_schema: Draft4Validator) ->
 def test_sarif_fits_its_schema_whatever_the_recording_says(
     sarif_schema: Draft4Validator, entity: str, detail: str
 ) -> None:
-    """The schema leaves texts free, but not lists of places."""
+    """The schema allows any text, but not every list of places."""
     assert sarif_schema.is_valid(json.loads(sarif(as_cases(holding(entity, detail)))))
 
 

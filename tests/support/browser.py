@@ -40,7 +40,7 @@ _AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: f
 @contextmanager
 def chromium() -> Iterator[Browser]:
     executable = program("chromium")
-    # Chromium would not start without the rights to create a sandbox. It needs none, because the pages are our own.
+    # Chromium does not start if it may not create a sandbox. We disable the sandbox, because the pages are our own.
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=arguments)

@@ -295,8 +295,8 @@ def main(*, write: bool) -> int:
         return 2
     kept = PAGE.read_text(encoding="utf-8")
     seldom = failing_at_times(kept) if write else {}
-    # While a test waits, its daemon is busy, so more tests run than there are cores.  Pods take longest and are
-    # first.
+    # While a test waits, its daemon is busy, so more tests run than there are cores.  The tests of pods take longest,
+    # so they start first.
     with ProcessPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         told = {version: pool.submit(relayed, version) for version in RELAYING}
         jobs = {

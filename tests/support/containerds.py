@@ -369,7 +369,7 @@ def _written(path: Path) -> int:
 
 
 def _snapshotter(folder: Path) -> str:
-    """Choose a snapshotter for *folder*, which is ``native`` on an overlay, because overlays cannot be stacked."""
+    """Choose a snapshotter for *folder*: ``native`` if it is on an overlay, because overlays cannot be stacked."""
     stat = ["stat", "--file-system", "--format=%T", str(folder)]
     below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
     return "native" if below == "overlayfs" else "overlayfs"

@@ -1,4 +1,4 @@
-"""A slow second opinion on watching properties that judges every run that fits the observations.
+"""A slow second opinion on property watching, which judges every run that fits the observations.
 
 The runs come from :mod:`brute_force`, which shares no code with the tested engine.
 """

@@ -127,7 +127,7 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
 
 
 def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
-    """Extend a system with keys that :func:`random_text` does not use, such as the replies of ways."""
+    """Extend a system with keys that :func:`random_text` does not use: ``initial``, ``reply`` and ``each``."""
     lines = []
     calls = False
     for line in text.split("\n"):

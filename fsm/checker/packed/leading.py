@@ -215,11 +215,11 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """Return whether the target is ever due, and the size of the search, if every fair run reaches a due target.
+    """Try to prove on packed states that every fair run reaches a due target.
 
-    The target is due at the beginning if *due* is true.  Return ``None`` if the claim fails or cannot be decided on
-    packed states.  It cannot be decided if calls of the system take time, because calls may end in ways that are not
-    steps of the graph.
+    The target is due at the beginning if *due* is true.  If the proof succeeds, return whether the target is ever due,
+    and the size of the search; else return ``None``.  A claim cannot be proved on packed states if calls of the system
+    take time, because calls may end in ways that are not steps of the graph.
     """
     source, target = claim.source.means, claim.target.means
     if graph.table.timed or len(claim.fair) > MOST_FAIR:

@@ -21,7 +21,7 @@ from fsm.errors import Problem
 LARGEST: Final = 100_000  # maximum number of characters in the drawings of a file
 _LONGEST: Final = 1_000_000  # maximum total length of the arrows of a drawing
 _MOST_LABELS: Final = 1_000  # maximum number of labels of an arrow, counted over all combinations of stacked labels
-_GAP: Final = 2  # maximum number of empty rows between a drawing and a stretch of line that belongs to it
+_GAP: Final = 2  # maximum distance in rows between a drawing and a separate line that belongs to it
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:

@@ -272,7 +272,7 @@ PART_WORDS: Final = frozenset(
 class Scope:
     """The names that a condition may use.
 
-    ``meant`` maps each part to its copies, and ``events`` maps each name of joint events to these events.
+    ``meant`` maps each part to its copies, and ``events`` maps each family or RPC to the names of its joint events.
     """
 
     system: System

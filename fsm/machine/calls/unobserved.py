@@ -55,8 +55,8 @@ class Unobserved:
     Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
     that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs one by one.
     ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
-    is false, nothing happens that the specification is silent about.  If time limits are tracked, ``limits`` maps
-    each way that sets a limit to the states from which interruptions alone lead to the target of the way.
+    is false, nothing happens that the specification is silent about.  If time limits are tracked, ``limits`` has
+    an entry for each way that sets a limit: the states from which interruptions alone lead to the way's target.
     """
 
     rules: Rules
@@ -100,10 +100,10 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return the closure of *left*, which was closed before an ended call was removed from it.
+        """Return the closure of *left*, closed configurations from which a call that has ended was removed.
 
-        The effects of the other calls are already included, except that the only remaining call may now set a time
-        limit, or take effect after a limit that starts now.
+        The effects of the other calls are already included, with two exceptions: a call that is now the only one may
+        set a time limit, and a call may take effect after a limit that starts now.
         """
         begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
         if self.coming is not None or begins:

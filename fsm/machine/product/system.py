@@ -93,8 +93,8 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has its own version of the event, ``of`` is this copy, and all versions have the same
-    ``family``.
+    If each copy of a part has its own version of the event, ``of`` is the copy that this version belongs to, and all
+    versions have the same ``family``.
     """
 
     name: str

@@ -19,7 +19,7 @@ class MachineCoverage:
 
     ``cells`` maps each cell, in model order, to the names of the recordings that exercised it and the number of times.
     ``unseen`` contains the events that recordings of these forms never show. ``seen`` contains the signals that
-    happen only if a recording shows them, or is ``None`` if this is true of all signals.
+    recordings always show when they happen, or is ``None`` if recordings show all signals.
     """
 
     machine: Machine

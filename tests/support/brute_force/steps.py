@@ -256,7 +256,7 @@ class SystemModel:
         return _cut(SystemModel(self.system, UNLIMITED).steps(here), self.steps(here))
 
     def silent(self, here: Configuration, event: str) -> bool:  # noqa: ARG002  (a method of the protocol)
-        return False  # an event about which a part is silent cannot happen
+        return False  # a joint event cannot happen if it is unspecified for one of its parts
 
     def shows(self, here: Configuration) -> str:
         return " ".join(state for state, _ in here)

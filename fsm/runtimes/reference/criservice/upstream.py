@@ -1,4 +1,4 @@
-"""containerd's own CRI service and its construction, which deviate from the intended behaviour."""
+"""containerd's own CRI service and the code that constructs it. Both deviate from the intended behaviour."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -290,7 +290,7 @@ class RelayedEntities:
         self.containers = EntityStates("nri-container", release)
 
     async def relay(self, request: Request, send: SendRequest) -> MergedAnswers | None:
-        """Let the event of *request* happen to its pod or container, and *send* the requests that follow from it.
+        """Apply the event of *request* to its pod or container, and *send* the requests that follow from the event.
 
         Return the answers to the last request, or ``None`` if nothing was sent. If the machine replies with an error,
         raise that error.
