@@ -252,8 +252,8 @@ def test_shipped_systems_come_out_the_same(name: str, profile: str | None) -> No
 # -- with the extra and without it ----------------------------------------------------------
 
 COMMAND = "import sys; {} from fsm.__main__ import main; main()"
-LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
-"""Arguments that make ``fsm check`` search a cone with more than a thousand states."""
+LARGE = "node", "-P", "remove-pod-is-idempotent", "-p", "none"
+"""Arguments with which ``fsm check`` compiles the search, because the cone has thousands of states."""
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:

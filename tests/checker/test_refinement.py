@@ -96,9 +96,15 @@ def random_pair(seed: int) -> Pair:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_machines_refine_alike(first: int) -> None:
-    found = {agreed(random_pair(seed), most=150) for seed in range(first * TIMES, (first + 10) * TIMES)}
+    found, undecided = set[bool](), 0
+    for seed in range(first * TIMES, (first + 10) * TIMES):
+        try:
+            found.add(agreed(random_pair(seed), most=150))
+        except LimitError:  # a pair with too many states
+            undecided += 1
 
     assert found == {True, False}
+    assert undecided <= TIMES
 
 
 def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
