@@ -174,9 +174,9 @@ class Crashing(SUT, Protocol):
     """A SUT that can crash during an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, but crash just before its external effect number *point*, counting from 0.  Then restart.
+        """Perform *event*, but crash just before its external effect with the index *point*.  Then restart.
 
-        If the event has fewer effects, let it complete, restart as well, and return False.
+        If the event has no effect with this index, let the event complete, then restart and return False.
         """
 
 

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The answer is yes. Subclasses may have a witness."""
+    """The answer to the question is yes. Subclasses may contain a witness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """The answer is no. Subclasses contain the evidence for each kind of question."""
+    """The answer to the question is no. Subclasses contain the evidence for each kind of question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ def _followed(
 @settings(max_examples=10)
 @given(cut=st.lists(st.floats(0, 1), max_size=8), quiet=st.integers(0, MINUTE))
 def test_in_pieces_as_the_whole(name: str, cut: list[float], quiet: int) -> None:
-    """A recording in pieces has the verdict, violations and counts of the whole, and reports each violation once."""
+    """Reading a recording in pieces changes no verdict, violation or count, and reports each violation once."""
     data = _data(name)[:20_000]
     data = data[: data.rfind(b"\n") + 1]
 

@@ -95,7 +95,7 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
     ],
 )
 def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expected: tuple[int, str]) -> None:
-    """The first signal ends the command normally, even if it is sent twice, as by ``timeout``.
+    """The first signal ends the command normally, even if the signal is sent twice, as ``timeout`` does.
 
     Only a different signal interrupts the command before it has ended.
     """

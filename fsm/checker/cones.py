@@ -345,9 +345,9 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield conditions that the cone meets instead if *condition* holds at an instant outside the cone.
+        """Yield conditions on the cone that replace *condition* for instants outside the cone.
 
-        The last instant of the cone before that instant meets at least one of these conditions.
+        If *condition* holds at such an instant, the last instant of the cone before it meets at least one of them.
         """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)

@@ -64,9 +64,9 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 class StepCache:
     """A cache of the steps of *table* for each set of error codes that a property distinguishes.
 
-    *like* is the cache of a similar machine, such as the original of a mutant.  Only the steps from state number *but*
-    differ; the steps from all other states are shared with *like*.  *concluded* holds conclusions about tables
-    with the same behaviour, so that no new search is needed for them.
+    *like* is the cache of a similar machine, such as the original of a mutant.  Only the steps from the state
+    with the number *but* differ; the steps from all other states are shared with *like*.  *concluded* holds conclusions
+    about tables with the same behaviour, so that no new search is needed for them.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Known defects, which are properties that fail in one profile and hold in another.
 
 Either the model as shipped has the defect and the profile has the fix, or the profile has the upstream behaviour and
-the property holds in the model.  A defect without a counterexample run is listed only if it is not proved.
+the property holds in the model.  A defect that is proved but has no counterexample run is left out.
 """
 
 from collections.abc import Iterator

@@ -62,7 +62,7 @@ class LeadsToGraph:
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        # These steps connect nodes in which the target is due, and the target holds at none of their instants.
+        # Maps each node to the steps that leave the target due, and during which the target never holds.
         self.links: dict[DueNode, list[_Link]] = {}
         self.begins = self.due(due=False, instants=[self.steps.beginning])
         start = DueNode(self.table.initial, self.begins)

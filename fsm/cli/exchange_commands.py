@@ -119,8 +119,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
     "--from-transitions",
     "code",
     metavar="FILE[:NAME]",
-    help="Start from a Machine of transitions in this Python file, which is run. NAME selects one of several: an "
-    "object, a class, or a call such as 'Door(\"oak\")'.",
+    help="Run this Python file, and start from a Machine of the transitions library in it. NAME selects one of "
+    "several: an object, a class, or a call such as 'Door(\"oak\")'.",
 )
 @click.option(
     "--from-drawing",

@@ -102,10 +102,10 @@ def command(
     reported there every ten seconds. Exits with 1 if a mutant survives, or if the result of a property on the model
     itself is not as stated.
 
-    With --suggest, prints properties that would kill the survivors, starting with the one that kills most, each with
-    the mutants that it was checked to kill, grouped by cell. All are proved for the model. Mutants that no property can
-    kill, because they are equivalent to the model, are listed as well. Only --suggest allows --output. Exits with 1 if
-    nothing is suggested for some survivor.
+    With --suggest, prints properties that would kill the survivors, starting with the one that kills most. All are
+    proved for the model. Each is followed by the mutants that it has been checked to kill, grouped by cell. Mutants
+    that no property can kill, because they are equivalent to the model, are listed as well. Only --suggest allows
+    --output. Exits with 1 if nothing is suggested for some survivor.
 
     With --recording, mutates recorded lines instead: changes replies, states, times or ids, or drops, repeats or moves
     lines. Edits that are certainly illegal are judged (docs/reference/power.md). Exits with 1 if the judge misses one,

@@ -233,7 +233,7 @@ def progress(label: str, size: int) -> Iterator[CommandProgress]:
     try:
         with shown.bar:
             if size:
-                with suppress(RuntimeError):  # There may be no memory for a thread.
+                with suppress(RuntimeError):  # A thread cannot be started if memory is short.
                     Thread(target=report, daemon=True).start()
             yield shown
     except (KeyboardInterrupt, MemoryError) as error:

@@ -1,7 +1,7 @@
 """Find the shortest steps by which a client can exercise each cell of a machine.
 
-A client makes calls one at a time and waits for events that happen by themselves. Anything else
-that a path requires is called a need. Paths with milder needs are preferred.
+A client makes calls one at a time and waits for events that happen by themselves. A path may
+have other requirements, called needs; paths whose needs are easier to meet are preferred.
 """
 
 from __future__ import annotations

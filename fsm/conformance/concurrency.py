@@ -55,16 +55,16 @@ def concurrently(
 ) -> RaceSearch:
     """Search for races in the SUT that *factory* makes, and shrink each race.
 
-    A programme brings the SUT to one of the states that *events* can reach. Two to *threads* threads then call ``do``
-    concurrently, at most *each* times per thread. By default, *events* are all calls, and the signals that can happen
-    in every state and do not interrupt. The search ends at the first race.
+    A programme first brings the SUT to one of the states that *events* can reach. It then starts at least two and at
+    most *threads* threads, each of which calls ``do`` up to *each* times. By default, *events* are all calls, and the
+    signals that can happen in every state and do not interrupt. The search ends at the first race.
 
-    The search runs *examples* programmes *repeats* times each, with *chance* as the random seed. Up to half of the runs
-    test a pair of concurrent events that can both change the state or emit an output. A thread that has not returned
-    after *patience* seconds counts as hanging. *pace* sets the timing if the SUT is remote.
+    With *chance* as the random seed, the search runs *examples* programmes *repeats* times each. Up to half of the runs
+    test a pair of concurrent events that can both change the state or emit an output. A thread that runs longer than
+    *patience* seconds counts as hanging. *pace* sets the timing if the SUT is remote.
 
-    If the SUT judges itself, *events* are only the calls, and *each* is ignored. *examples* times *repeats* longer
-    programmes then run once each, and the search ends after *most* races whose kinds are not in *known*.
+    If the SUT judges itself, *events* are only the calls, *each* is ignored, and *examples* times *repeats* longer
+    programmes run once each. The search then ends after *most* races of kinds that are not in *known*.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated

@@ -26,7 +26,7 @@ from fsm.machine import Machine
 from fsm.machine.findings import Violation
 from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
 
-SWITCH: Final = 1e-5  # the interpreter's switch interval during a programme, in seconds
+SWITCH: Final = 1e-5  # the interpreter's switch interval while threads run, in seconds
 
 RaceKind: TypeAlias = tuple[object, ...]
 
@@ -91,8 +91,8 @@ class RaceJudging(Protocol):
 class Race:
     """A test whose history is not legal.
 
-    The reason is ``verdict``, ``broken`` if the run could not be judged, or ``violation`` if the SUT judges itself. If
-    the test was run again, ``repeated`` holds the number of races and the number of runs.
+    The reason is in ``verdict``. If the run could not be judged, the reason is in ``broken`` instead; if the SUT judges
+    itself, it is in ``violation``. If the test was run again, ``repeated`` holds the numbers of races and runs.
     """
 
     programme: Programme
@@ -148,10 +148,10 @@ class Pace:
 class Runs:
     """Runs programmes on one SUT.
 
-    A violation whose kind is in ``known`` is not a race. If ``wanted`` is set, other kinds of violations are
-    ignored too. ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns at its lines.
-    ``stuck`` is true once threads hang. ``cut`` is true once runs were left out, because time ran out or the SUT was
-    gone.
+    If ``wanted`` is set, only violations of that kind count as races; else all violations count, except those whose
+    kind is in ``known``. ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns line by
+    line. ``stuck`` becomes true when threads hang, and ``cut`` becomes true when runs are skipped because time has run
+    out or the SUT is gone.
     """
 
     machine: Machine
@@ -194,7 +194,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Return *repeats* runs of each programme, interleaved on a remote SUT in case time runs out."""
+        """Return *repeats* runs of each programme, interleaved on a remote SUT, where time may run out."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))

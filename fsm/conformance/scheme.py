@@ -114,7 +114,7 @@ def scheme_of(name: str) -> Scheme | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainClient:
-    """The abilities of a domain's client. Calls have their names in the protocol.
+    """The abilities of a domain's client. Each call is identified by its name in the protocol.
 
     Attributes:
         creates: Maps each kind of entity to the call that creates such an entity.

@@ -181,7 +181,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                     return
 
 
-MOST_FAILURES: Final = 3  # number of failures of one kind after which a costly SUT's event is avoided
+MOST_FAILURES: Final = 3  # failures of one kind after which the event is not tried again, if the SUT has costly events
 
 
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:

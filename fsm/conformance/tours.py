@@ -109,10 +109,10 @@ class DistinguishingSequences:
 class FrugalTour:
     """Finds routes that take all given edges with few costly events.
 
-    ``left`` holds the points and steps of the edges that are left. A route leads to the nearest of them. It consists
-    of cheap edges if possible, otherwise of costly edges only, because several in a row cost no more than one, and
-    otherwise of any edges. At each point, one outcome of a costly event is enough if the other outcomes occur at
-    other points. Edges that have failed, or for which *avoided* returns true, are not taken.
+    ``left`` holds the points and steps of the edges that are left. A route leads to the nearest of these edges, if
+    possible along cheap edges only. The second choice is a route of costly edges only, because several in a row cost
+    no more than one; the last is a route of both. At each point, one outcome of a costly event is enough if the other
+    outcomes occur at other points. Edges that have failed, or for which *avoided* returns true, are not taken.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

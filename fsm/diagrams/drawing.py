@@ -209,10 +209,10 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Map each name in *drawn* to the states of *machine* that it denotes. There may be none.
+    """Map each name in *drawn* to the states of *machine* that it denotes, which may be none.
 
-    The lines below a name may list further states that are drawn as the same box. A state that has no alias and is
-    not drawn belongs to the drawn state that shows the same value, if there is exactly one.
+    The lines below a name may list further states that are drawn as the same box. If a state has no alias and is not
+    drawn, but exactly one name denotes states that show the same value, then that name denotes this state too.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():

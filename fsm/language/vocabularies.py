@@ -169,7 +169,7 @@ class WrittenWay(Form):
 
 
 class WrittenJoint(Happening):
-    """An event in which several parts take part."""
+    """An event of a system, made up of events of its parts."""
 
     of: Name | None = Field(None, description="The part whose copies each have their own event.")
     when: str | None = Field(None, description="It can happen only if this holds.")

@@ -154,7 +154,7 @@ Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
-    """Return the shortest illegal stretch of a history that is legal until the last of *ends*.
+    """Return the shortest illegal stretch of a history.  Only the last of *ends* makes the history illegal.
 
     *frontier* creates a new frontier for each search.  The number of searches is logarithmic in the number of calls.
     """

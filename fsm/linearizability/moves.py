@@ -125,7 +125,7 @@ class Possible:
         self.sequences = self._numbers.listed
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the number of the sequence extended by *emits*, or ``None`` if it would be too long."""
+        """Return the index of sequence *came* extended by *emits*, or ``None`` if the result would be too long."""
         after = self.sequences[came] + emits
         return self._numbers[after] if len(after) <= self._longest else None
 

@@ -102,7 +102,7 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run from the initial state, in which ``cycle`` is repeated forever after ``steps``.
+    """A run from the initial state that takes ``steps`` and then repeats ``cycle`` forever.
 
     A run that ``stopped`` ends after its last step, and fairness does not require another step.
     """
@@ -237,7 +237,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the property fails unexpectedly, or does not fail in the expected way."""
+        """True if an unexpected failure was found, or if the expected failure is missing or has a different length."""
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length

@@ -101,15 +101,15 @@ class TimeLimit:
 class Violation:
     """An observation that no behaviour of the machine explains, with the weakest ``clause`` that it may break.
 
-    ``illegal`` is the reply, the event, the state that was shown or that a call met, or the outputs joined by spaces.
+    ``illegal`` is the reply, the event, the outputs joined by spaces, or the state that was shown or that a call met.
     ``permitted`` lists the legal alternatives in each state that was possible ``before`` the observation.
     ``resembles`` lists deviations of other profiles that would allow the observation.  In a history of concurrent
     operations, ``stretch`` is the part that cannot be put in a legal order.
 
     If ``clause`` is a property, ``illegal`` is the sequence that breaks it, and ``lines`` are the lines of this
     sequence.  The last of them is the line of the observation.  If fields are wrong, ``illegal`` names them and
-    ``found`` contains their values.  If a time limit is exceeded, the state ``illegal`` should have been left within
-    ``limit`` of the first of ``lines``.
+    ``found`` contains their values.  If a time limit is exceeded, the entity should have left the state
+    ``illegal`` within ``limit`` of the first of ``lines``.
     """
 
     machine: str

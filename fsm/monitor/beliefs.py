@@ -100,8 +100,8 @@ class Belief:
     ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request was
     not recorded may have acted in any of these states. ``rests`` is true if nothing is known about the entity, or if no
     reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true if the
-    entity may be in a state with a time limit. Of the time limits that began at start 0, the oldest start, ``limit`` is
-    the shortest, in seconds. ``number`` is the index in ``Beliefs.listed``.
+    entity may be in a state with a time limit. ``limit`` is the shortest time limit, in seconds, of those that started
+    first (at start 0). ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -147,7 +147,7 @@ def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...]
     """Return groups of deviations that certainly occurred, and the configurations without these deviations.
 
     At least one deviation of each group occurred. A deviation on which all configurations depend is a group of its
-    own. Every configuration depends on at least one deviation of a larger group.
+    own. If all configurations also depend on other deviations, these other deviations form one more group.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]

@@ -22,7 +22,7 @@ class Scene:
 
     ``led`` is the last earlier observation that may have moved the entity or that showed its state. ``others`` are
     the tables of the other profiles. ``since`` is a bit set of the states in which a call without a recorded request
-    may have acted. ``again`` is true if the last observation that was not a request has the same event. Scenes can
+    may have acted. ``again`` is true if the previous observation has the same event; requests are skipped. Scenes can
     be compared only if they belong to the same machine.
     """
 
@@ -249,8 +249,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # The recording shows an output without its event. In each possible state, the output breaks the strongest
-            # clause of the events that can emit it in some state.
+            # The recording shows an output without its event. Several events may be able to emit the output in some
+            # state. For each possible state, the output breaks the strongest clause that these events have there.
             makers = _makers(table, output=fault.illegal)
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
             return [max(clauses, key=_strength) for clauses in by_state if clauses]
@@ -300,7 +300,7 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
-    """Return the rows of events that can emit *output* or, if it is empty, lead to a state that shows *shows*."""
+    """Return the rows of events that can emit *output*, or lead to a state shown as *shows* if *output* is empty."""
     found = []
     for row in (row.index for row in table.rows if not row.ends):
         ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]

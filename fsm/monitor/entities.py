@@ -59,7 +59,7 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
 
 
 class Entities:
-    """The entities of a monitor. At most *most* entities at rest are remembered."""
+    """The entities of a monitor, which remembers no more than *most* entities at rest."""
 
     def __init__(self, beliefs: Beliefs, most: int) -> None:
         self.slots: dict[str, int] = {"": ALL}

@@ -42,8 +42,8 @@ class FreshIds:
         _remember(self.given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        # Only calls with a start and an end need this record. A recording with such calls has no columns, so compiled
-        # code does not have to report ids.
+        # Only calls with a start and an end need this record. Compiled code does not keep it, because it reads only
+        # recordings with columns, and recordings of such calls have none.
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
@@ -96,9 +96,9 @@ def demanded(
     before: Kept | None = None,
     possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
-    """Yield each clause whose states include all states that show *shown*, with its demands on the fields *seen*.
+    """Yield each clause that applies to all states that show *shown*, with its demands on the fields *seen*.
 
-    If some of the states that show *shown* are in *possible*, the others are ignored. *before* maps each clause to the
+    States outside *possible* are ignored, unless no state in *possible* shows *shown*. *before* maps each clause to the
     values that must not change, and is updated with the values that must not change from now on.
 
     >>> from fsm.language.library import load

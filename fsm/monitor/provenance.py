@@ -138,7 +138,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
             path = (*before, used) if used else before
             if stage == last and here.state in wanted and not here.queue:
                 wanted.remove(here.state)
-                # The path already has the effect of a whole call, unless the call took effect only at its reply.
+                # Omit the effect that a reply confirms if the path already has the same effect as observed.
                 uses = (use for use in path if use.known != "confirmed" or replace(use, known="observed") not in path)
                 yield Derivation(state=dynamics.table.states[here.state], uses=tuple(uses))
             queue += [(edge, path) for edge in _edges_after(scene, stage, here) if wanted]

@@ -92,10 +92,10 @@ class Life:
     """A live entity, with everything that is needed to process its next observation.
 
     ``last`` is the kind of the last observation, and ``led`` is the kind of the last one that may have moved the entity
-    or showed its state. Requests do not count, and -1 means none. The belief takes into account the first ``assumed``
-    of the possible events that apply to all entities. It may depend on those from index ``rested`` on, and on the
-    events in ``own``, which are assumed only for this entity. ``starts`` are the starts of the time limits in the
-    belief. ``late`` contains configurations that are possible only if a time limit was broken.
+    or showed its state. Both ignore requests, and are -1 if there is none. Of the list of events that may have happened
+    to all entities, the belief includes the first ``assumed``, and may depend on events from index ``rested`` on. It
+    may also depend on ``own``, the events assumed only for this entity. ``starts`` are the starts of the time limits in
+    the belief. ``late`` contains configurations that are possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -137,14 +137,14 @@ class BeliefMove(NamedTuple):
 
 
 class Beliefs:
-    """All beliefs that entities of a machine have or may have again, and the steps between them.
+    """The beliefs about entities of a machine, kept for reuse, and the steps between these beliefs.
 
-    ``everything`` is the belief about an unknown entity. Unless *fresh* is true, an entity that has not been seen yet
-    is unknown. Steps of the events in *anew*, which create or interrupt an entity, are never ``plain``. If *own* is
-    true, the trace was written for this machine, and missing replies are noted. ``listed`` contains the beliefs by
-    number, and ``kinds`` numbers the kinds of observations. ``generation`` changes when beliefs and kinds are
-    renumbered, and when ``rests`` becomes true for an existing belief. ``followed`` is ``None``, or collects the steps
-    of each entity in order.
+    ``everything`` is the belief about an unknown entity. An entity that has not been seen yet is unknown, unless
+    *fresh* is true. *anew* names the events that create or interrupt an entity; steps of these events are never
+    ``plain``. If *own* is true, the trace was written for this machine, and missing replies are noted. ``listed``
+    contains the beliefs by number, and ``kinds`` numbers the kinds of observations. ``generation`` changes when beliefs
+    and kinds are renumbered, and when ``rests`` becomes true for an existing belief. ``followed`` collects the steps of
+    each entity in order, unless it is ``None``.
     """
 
     def __init__(self, shared: Shared, anew: set[str], *, fresh: bool, own: bool) -> None:

@@ -57,7 +57,7 @@ def mutation_outcomes(
 ) -> Iterator[MutationOutcome[Mutant]]:
     """Yield the outcome of each mutant of *machine* under *profile*.
 
-    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* gets their names.
+    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* receives their names.
     Properties that compare two machines are slow, so they are checked only for mutants that no other property kills.
     If *whole* is false, only the first killer of each mutant is found. *advanced* is called after each mutant.
     """

@@ -74,7 +74,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The judge's reactions to those edits that make a recording illegal without doubt."""
+    """The judge's reactions to edits that certainly make a recording illegal."""
 
     name: str
     form: RecordingForm

@@ -1,4 +1,4 @@
-"""Suggest properties to the author of a machine. The machine has them, and some of its mutants do not."""
+"""Suggest properties to the author of a machine: properties that the machine has and some of its mutants lack."""
 
 from __future__ import annotations
 

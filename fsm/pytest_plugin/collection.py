@@ -108,7 +108,7 @@ class ItemAnswer(NamedTuple):
 
 
 class SpecificationItem(pytest.Item):
-    """A test that passes if the result of ``answer`` holds. ``says`` is the claim under test."""
+    """A test of the claim ``says``. It passes if ``holds`` is true in the result of ``answer``."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)

@@ -245,9 +245,9 @@ class RecordedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsRecorded:
-    """The observations of one or two files in order of time. They can be read only once.
+    """The observations of one or two files in chronological order. They can be read only once.
 
-    ``within`` maps each entity to the entity that contains it, as far as the steps have been read.
+    ``within`` maps each entity to the entity that contains it. It covers only the steps that have been read so far.
     """
 
     files: tuple[str, ...]

@@ -363,7 +363,7 @@ def form_of_title(title: str, name: str) -> RecordingForm | TraceHeader:
 
 
 def recorded(known: RecordingForm | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """Return the recording *name* with the form *known*, or the trace with the header *known*."""
+    """Return the recording *name*. *known* is its form, or its header if the recording is a trace."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,

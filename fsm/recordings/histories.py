@@ -35,7 +35,7 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
     """The header of a history, which is its first form and may be missing.
 
     If ``fresh`` is false, entities may start in any state. ``unseen`` lists the signals that the history does not
-    show. If ``outputs`` is true, it contains all outputs of every entity.
+    show. If ``outputs`` is true, the history contains all outputs of every entity.
     """
 
     history: Literal[1]

@@ -44,12 +44,12 @@ _GZIP: Final = 31
 
 @dataclass(kw_only=True)
 class Piece:
-    """Consecutive whole lines. They are separated by line feeds in ``data``.
+    """Consecutive whole lines, separated by line feeds in ``data``.
 
-    ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input and has
-    no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are missing
-    before the piece. When a growing file is followed, ``data`` is empty if no line has arrived for ``quiet``
-    nanoseconds.
+    ``first`` is the number of the first line. If there are several files, ``file`` names the file that contains the
+    lines. ``gap`` is true if lines are missing before the piece. ``partial`` is true if the piece is the last line of
+    the input and has no line ending. When a growing file is followed, a piece with empty ``data`` means that no line
+    has arrived for ``quiet`` nanoseconds.
     """
 
     first: int = 1

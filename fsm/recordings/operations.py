@@ -1,6 +1,6 @@
-"""Interpret a form of a history as an operation, one end of an operation, or an output.
+"""Interpret one form (entry) of a history as an operation, one end of an operation, or an output.
 
-The forms of fsm, Jepsen and porcupine are supported (see ``docs/how-to/linearizability.md``). Names are not checked
+The notations of fsm, Jepsen and porcupine are supported (see ``docs/how-to/linearizability.md``). Names are not checked
 against the machine here.
 """
 

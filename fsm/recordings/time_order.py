@@ -46,7 +46,7 @@ class Ordering(Generic[T]):
         return self._take(self._latest - WINDOW) if len(self._points) >= 2 * HELD else []
 
     def due(self, settle: int, quiet: int) -> list[T]:
-        """Return the points that are older than *settle* nanoseconds, if the latest point is *quiet* nanoseconds old.
+        """Return points older than *settle* nanoseconds, assuming that the latest point is *quiet* nanoseconds old.
 
         >>> points = Ordering()
         >>> points.add(5, "reply"), points.add(2, "request"), points.due(4, 0), points.due(4, 2)

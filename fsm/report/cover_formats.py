@@ -62,7 +62,7 @@ def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str
     '[1 2 4-6]'
     """
     met = sorted(int(numbers[name]) for name in counts)
-    # Consecutive numbers differ from their index by the same amount.
+    # The difference between number and index is constant in a range of consecutive numbers.
     ranges = [[number for _, number in those] for _, those in groupby(enumerate(met), lambda pair: pair[1] - pair[0])]
     parts = (f"{each[0]}-{each[-1]}" if len(each) > 2 else " ".join(map(str, each)) for each in ranges)  # noqa: PLR2004
     return f"[{' '.join(parts)}]"

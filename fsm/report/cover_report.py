@@ -1,4 +1,4 @@
-"""Report which cells of the specification recordings cover, and how to cover the rest.
+"""Report which cells of the specification are covered by recordings, and how to cover the rest.
 
 A cell is a reachable (event, state) pair. It is *covered* if a recording certainly exercised it. Any other cell
 belongs to *calls* if a client can cover it by calls alone, to *open* if calls alone exercise it but a recording

@@ -80,11 +80,11 @@ def picture(defect: KnownDefect) -> str:
 
 
 def _story(defect: KnownDefect) -> Iterator[str]:
-    where = f"the profile `{defect.mend}` of the model" if defect.mend else "the model without the profile `upstream`"
+    where = f"under the profile `{defect.mend}`" if defect.mend else "if the profile `upstream` is not used"
     link = f" See <{defect.known.link}>." if defect.known.link else ""
     yield from ("", f"## {defect.stated.name} fails", "", f"{defect.known.about}{link}", "")
     yield from (f"Broken property, **{defect.stated.level}**: {defect.stated.says} ({defect.stated.source})", "")
-    yield f"Proved to be fixed in {where}: `fsm check {defect.of.machine.name} -P {defect.stated.name}`."
+    yield f"Proved to be fixed in the model {where}: `fsm check {defect.of.machine.name} -P {defect.stated.name}`."
     if defect.run is None:
         return
     if isinstance(defect.of.machine, System):

@@ -26,7 +26,7 @@ class PropertyTestReport:
     of: Machine
     sut: str
     profile: str | None
-    least: Level  # Violations of weaker properties are surprises.
+    least: Level  # Violations of weaker properties are reported as surprises, not as failures.
     at_least: float = 0  # minimum percentage of pairs to reach
 
     @cached_property

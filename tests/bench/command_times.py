@@ -2,10 +2,10 @@
 
     python tests/bench/command_times.py CHECKOUT [--rounds 5] [--only TEXT] [--plain] [--cold]
 
-The two checkouts run in turns, with this Python and its libraries. The best CPU time of each checkout counts, because
+The two checkouts alternate, with this Python and its libraries. The best CPU time of each checkout counts, because
 other load makes wall-clock times meaningless. ``--plain`` hides numba, so that nothing is compiled. ``--cold``
-instead compares the wall-clock times of two runs of this checkout, the first of which starts with an empty cache of
-machine code that the second then uses.
+instead compares the wall-clock times of two runs of this checkout: the first run fills an empty cache of machine code,
+and the second run uses that cache.
 """
 
 import argparse

@@ -219,7 +219,7 @@ def decoded(path: Path) -> None:
 
 
 def timed(run: Run, path: Path, before: Path | None = None) -> float:
-    """Return the CPU seconds of *run*, measured after *before* has been judged."""
+    """Return the CPU seconds of *run*. If the recording *before* is given, judge it first, outside the measurement."""
     if before is not None:
         judged(before)
     start = time.process_time()

@@ -106,7 +106,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """Fairness of the end of ``start`` has no effect while no ``start`` is in progress."""
+    """Listing ``start.ends`` as fair has no effect while no ``start`` is in progress."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'

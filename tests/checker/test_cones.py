@@ -97,7 +97,7 @@ SYSTEM = system_of(house(), MACHINES)
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        ('never = "lamp is off then lamp is off"', ("fails", 1)),  # a step in the garden is an instant
+        ('never = "lamp is off then lamp is off"', ("fails", 1)),  # a step of a garden lamp is an instant, too
         ('never = "lamp is off then lamp is off then lamp is off then lamp is off"', ("fails", 4)),
         ('reachable = "lamp was off then lamp was off"', ("holds", 1)),  # in one step, because the bell rings twice
         ('never = "light and lamp is on then light"', ("fails", 1)),  # the bell rings twice here, too

@@ -144,7 +144,7 @@ def test_sizes_are_compared_only_if_every_claim_was_decided(*, wrong: bool) -> N
 
 
 def test_what_the_system_refuses_ends_a_search(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict is unknown if the system refuses memory for a larger state table."""
+    """The verdict is unknown if there is not enough memory for a larger state table."""
     stated = stated_of(system, CLAIMS["one condition"])
     packed = cones(system, CLAIMS["one condition"], packed=True)
 

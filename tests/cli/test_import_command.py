@@ -236,7 +236,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_json_is_read_as_json(value: Any, indent: int | str | None, ascii_only: bool) -> None:  # noqa: FBT001, ANN401
-    """Whatever its contents."""
+    """Any JSON value is read unchanged, however it is formatted."""
     text = json.dumps({"it": value}, indent=indent, ensure_ascii=ascii_only)
     problems = SourceProblems(path="it")
     if any(len(key) > 100 for key in text.split('"')):
@@ -304,7 +304,7 @@ def test_what_is_no_machine_is_refused(data: bytes, form: ToolFormat | None) -> 
 
 @given(st.integers(0, len(EXPORTED)), st.integers(0, 40), st.sampled_from(["", "x", '"', "<a/>"]))
 def test_damaged_state_charts_are_refused_or_read(at: int, length: int, instead: str) -> None:
-    """No other exception is raised."""
+    """A damaged state chart is either read or refused with ``InputError``; no other exception is raised."""
     with contextlib.suppress(InputError):
         imported((EXPORTED[:at] + instead + EXPORTED[at + length :]).encode(), path="door.scxml")
 
@@ -379,7 +379,7 @@ def test_mistakes_have_a_way_out(arguments: list[str], message: str) -> None:
     ],
 )
 def test_a_control_character_is_refused(given: str, line: int, found: str) -> None:
-    """It cannot reach a terminal or a page; letters of all alphabets are accepted."""
+    """A control character cannot reach a terminal or a page; letters of all alphabets are accepted."""
     ran = fsm("import", "-", given=given)
 
     assert (2 if found else 0) == ran.returncode, ran.stderr

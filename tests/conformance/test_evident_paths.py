@@ -31,9 +31,10 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """The steps make the recording show the state of the container, which may exit unobserved.
+    """A recording of the steps proves the state of the container or pod before the last call.
 
-    To be certain that the container is absent, the steps create and remove it.
+    To prove that it is absent, the steps create and remove it first. No recording proves that a container is running
+    when a call that does not show its state begins, because the container may exit unobserved.
     """
     assert shown(name, *cell) == steps
 

@@ -179,7 +179,7 @@ class Overwrites(Purse):
 
 
 class WritesInPlace(Purse):
-    """A purse that writes its file in two parts, and may die between them."""
+    """A purse that writes its file in two parts. Its process may die between the two writes."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         self.effect()
@@ -190,7 +190,7 @@ class WritesInPlace(Purse):
 
 
 class WritesTwice(Purse):
-    """A purse that writes wrong data first, and may die before it writes the right data."""
+    """A purse that writes wrong data first. Its process may die before it writes the right data."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         super().keep({**coins, "said": "thank"})

@@ -14,7 +14,7 @@ from fsm.language.library import load
 
 
 class Forgetful(Simulated):
-    """A pod that is removed by a stop after a number of runs."""
+    """A pod that has been run more than ``runs`` times is removed by a stop."""
 
     runs = 60
     done = 0

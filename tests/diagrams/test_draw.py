@@ -174,7 +174,7 @@ def test_only_what_an_event_touches_is_drawn() -> None:
 
 @given(machines())
 def test_every_move_is_on_an_edge(machine: Machine) -> None:
-    """With every option all moves of a random machine are drawn; without options, all that change the state."""
+    """If all parts are shown, each move of a random machine is drawn; if not, each successful move to another node."""
     for drawing, every in ((picture(machine, show=PARTS), True), (picture(machine, show=["interrupts"]), False)):
         drawn = arrows(drawing)
         names = {state: node.name for node in drawing.nodes for state in node.states}

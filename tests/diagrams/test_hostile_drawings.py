@@ -146,7 +146,7 @@ def answered(text: str) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(damaged())
 def test_damaged_drawings_are_read_or_refused(text: str) -> None:
-    """The work is proportional to the drawing's length. Only reading may raise an error, which is an InputError."""
+    """Reading takes work proportional to the drawing's length, and raises nothing except InputError."""
     answered(text)
 
 

@@ -31,7 +31,7 @@ NODE: Final = "node-1"
 LINES: Final = ClusterTask(form="lines", models=(), profile=None)
 EXPECTED: Final = total(summarise([judge(RECORDINGS / name)], node=name) for name in NAMES)
 
-# Observations that are about all containers, or have an event that the machine does not know.
+# Observations about all containers. The last one has an event that the machine does not know.
 OF_ALL: Final = (
     {"event": "restart"},
     {"event": "restart", "phase": "maybe"},

@@ -103,7 +103,7 @@ def test_transitions_takes_the_same_steps(machine: Machine, chance: random.Rando
     for event, state, to in _walk(machine, chance):
         assert running.state == state
         if to is None:
-            with pytest.raises((MachineError, AttributeError)):  # an event without a transition is no attribute
+            with pytest.raises((MachineError, AttributeError)):  # an event without transitions raises AttributeError
                 running.trigger(event)
         else:
             assert running.trigger(event) is True
@@ -184,11 +184,11 @@ def test_all_attributes_are_known() -> None:
 
 
 def plain(machine: Machine, *, raises: bool) -> Machine:
-    """Return *machine* without clauses, profiles and shown words.
+    """Return *machine* without clauses and profiles, and with states that show their own names.
 
-    If *raises* is true, every event becomes a call that replies ok or, where it is refused, with an error, and
-    outputs are dropped. Otherwise every event becomes a signal that is ignored where it was refused, and outputs are
-    kept.
+    If *raises* is true, every event becomes a call, and outputs are dropped. The call replies with ok, or with an error
+    in states that refuse the event. If *raises* is false, every event becomes a signal, and outputs are kept. States
+    that refuse the event ignore the signal.
     """
     kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # -- every semantic error --------------------------------------------------
 
-# The code, the text to replace in the door or the job, its replacement, the message, and the hint.
+# Each case has the code of an error, a model, a text in the model, its replacement, the message, and the hint.
 # The mark "# here" is on the line where the problem must be reported.
 WARP = 'moves  = { shut = "ajar" }\ncannot = ["*"]'
 EXIT = 'moves  = { running = "ended", checking = "ended" }'
@@ -427,9 +427,9 @@ about = "It moves what is in progress, or the specification does not say."
 @pytest.mark.parametrize(
     ("shake", "state"),
     [
-        ('ignores = ["*"]', "ended"),  # to the target of an exit
-        ('silent = ["checking"]\ncannot = ["*"]', "absent"),  # to any state
-        ('moves = { checking = "waiting" }\ncannot = ["*"]', "running"),  # to the target of a second, concurrent start
+        ('ignores = ["*"]', "ended"),  # the exit leads to this state
+        ('silent = ["checking"]\ncannot = ["*"]', "absent"),  # a silent cell may lead to any state
+        ('moves = { checking = "waiting" }\ncannot = ["*"]', "running"),  # a second, concurrent start leads here
     ],
 )
 def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:

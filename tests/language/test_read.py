@@ -317,7 +317,7 @@ def damaged_lines(draw: st.DrawFn) -> bytes:
 @example(data=b"[key]\n")
 @example(data=b'"<table>" = 1\n')
 def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
-    """A damaged file is read as a machine or has problems, and every problem is on an existing line."""
+    """A damaged file is either read without problems, or each of its problems is reported on an existing line."""
     last = data.count(b"\n") + 1
 
     for problem in problems_of(data):

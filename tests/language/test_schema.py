@@ -84,13 +84,13 @@ def test_its_words_are_those_of_the_parser() -> None:
     found = {name: set(node["properties"]) for name, node in schema()["$defs"].items()}
     found["Written"] = set(schema()["properties"])
 
-    # Cells are not a table of their own, because their words are part of events and overrides.
+    # The schema does not define Cells, because events and overrides contain the keys of Cells directly.
     cells = words.pop("Cells")
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
     assert words.pop("WrittenDemand") < found["WrittenRequirement"]
-    # Cited is not a table of its own either, because levels and their sources are part of other tables.
+    # Nor does the schema define Cited, because levels and their sources are keys of other tables.
     cited = words.pop("Cited")
     assert cited < found["WrittenClause"]
     assert cited < found["WrittenEvent"]

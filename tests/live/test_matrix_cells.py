@@ -182,7 +182,7 @@ class SeldomGone(Playing):
 
 
 def test_what_a_page_has_at_times_is_looked_for_again() -> None:
-    """A flaky failure is searched for again, and its shortened test is written to the page and read back."""
+    """A flaky failure is reproduced, and its shortened test is written to the page and read back."""
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 

@@ -252,7 +252,7 @@ def test_several_threads_are_refused() -> None:
     ],
 )
 def test_what_follows_a_refusal_by_a_plugin_that_is_asked_before(text: str) -> None:
-    """If an earlier plugin refuses, others may see removals without stops, and ends of unknown containers."""
+    """If a plugin refuses, plugins asked later may see removals without stops, and ends of unknown containers."""
     as_it_is = flatten(load_system("nri-plugin-contract").under("containerd-2.1"))
 
     assert (len(steps(text)), "") == taken(as_it_is, text)

@@ -233,7 +233,7 @@ def test_the_socket_is_its_owners_and_goes_with_the_proxy(tmp_path: Path) -> Non
         with pytest.raises(InputError, match="is in use"), passing(path, tmp_path / "runtime"):
             pass
         assert path.exists()
-        time.sleep(0.2)  # the first proxy accepted a connection of the second, which checks the address
+        time.sleep(0.2)  # the second proxy connected to the first one to check whether the address is in use
     assert not path.exists()
 
 

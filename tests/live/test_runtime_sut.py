@@ -65,7 +65,7 @@ def drive(model: str, address: str, profile: str | None = None, examples: int = 
 def covered(found: Tested) -> set[tuple[str, str]]:
     """Return the cells that a test seems to have reached.
 
-    This is a guess, because an unobserved restart may have changed the state before.
+    This is a guess, because an unobserved restart may have changed the state before an event.
     """
     table, edges = found.oracle.plan.table, filter(found.cover.took, found.oracle.plan.edges)
     return {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}

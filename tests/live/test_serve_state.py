@@ -118,7 +118,7 @@ def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_told(tmp_path: Path) -> None:
-    """A container is unknown if its checkpoint cannot be read, but its stored request must be readable."""
+    """A container whose checkpoint cannot be read is unknown, but a stored request that cannot be read is an error."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         container = client.container(client.pod(), "sleep", "60", started=True)
     (tmp_path / "node" / "containers" / container / "status").write_bytes(b"")

@@ -79,7 +79,7 @@ def test_terminals_have_one_output(client: ServedClient, transport: str) -> None
 
 @TRANSPORTS
 def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> None:
-    """A shell to which a client attaches answers, and exits when its input ends.
+    """A shell answers the client that attaches to it, and exits when its input ends.
 
     Attaching to a stopped container fails.
     """

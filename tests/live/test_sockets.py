@@ -115,7 +115,7 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_does_not_end_the_test_that_tells_it(listening: Path) -> None:
-    """The plugin's thread blocks SIGPIPE, which would otherwise end the command."""
+    """If the runtime disconnects, SIGPIPE would end the command, so the plugin's thread blocks this signal."""
     plugin = ToldPlugin(str(listening), lambda _: True)
     [thread] = (each for each in threading.enumerate() if each.name == "plugin")
     status = Path(f"/proc/self/task/{thread.native_id}/status")

@@ -63,7 +63,7 @@ def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
 
 @given(shown=st.sampled_from(SHOWN), status=STATUSES)
 def test_the_contract_requires_what_a_person_would_write(shown: str, status: Mapping[str, int | str]) -> None:
-    """``cri-container`` has the same clauses, and unobserved fields break nothing."""
+    """``cri-container`` and the checks in ``by_hand`` find the same broken clauses; unobserved fields break none."""
     assert by_hand(shown, status) == broken("cri-container", shown, status)
 
 
@@ -153,7 +153,7 @@ values = { draught = [1] }
 def test_a_state_that_is_certain_is_held_to_what_it_requires(
     events: list[str], known: tuple[str, ...], found: list[str]
 ) -> None:
-    """After a hidden event that was observed, the state is certain and its requirement applies."""
+    """If an event that is usually hidden was observed, the state is certain and its requirement applies."""
     monitor = Monitor(machine_of(DATED), fresh=True, seen=frozenset({"slam", *known}))
     for event in events:
         assert () == monitor.observe(Observation(entity="d", event=event, reply="ok" if event == "push" else ""))

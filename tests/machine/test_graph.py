@@ -113,7 +113,7 @@ def test_components_are_in_topological_order(machine: Machine) -> None:
 
 @given(machines())
 def test_has_every_transition_of_every_reachable_state_once(machine: Machine) -> None:
-    """Each state has as many transitions as its cells have outcomes; ends count if a call is in progress."""
+    """Each state has one transition for each outcome of its cells and for each possible end of a call in progress."""
     graph = graph_of(machine)
     table = graph.table
     left = [(step.source, step.row, step.way.index) for step in graph.transitions]

@@ -44,7 +44,7 @@ def test_every_trace_is_legal(machine: Machine, seed: int, entities: int, overla
 
 @given(machines(), SEEDS, OVERLAPS)
 def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, overlap: int) -> None:
-    """The second opinion, which tries every order, accepts it too."""
+    """The naive interpreter, which tries every order, also accepts every short simulated trace."""
     trace = simulated(machine, seed, 4, overlap=overlap)
 
     assert naive.first_unexplained(machine, trace, fresh=True) is None

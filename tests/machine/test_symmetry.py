@@ -57,7 +57,7 @@ def exchanged(state: Locals, exchange: Exchange) -> Locals:
 
 
 def differing(system: System, exchange: Exchange) -> str:
-    """Return a step of *system* that *exchange* does not map to a step, or an empty string."""
+    """Return a step of *system* that *exchange* does not map to a step. If there is none, return an empty string."""
     table = SystemTable(system)
     for state in explore(table).depth:
         before = table.locals(state)
@@ -102,7 +102,7 @@ def test_an_exchange_that_is_none_is_noticed() -> None:
     [("nri-plugin-contract", [2]), ("plugin-sync", [2]), ("cri-service", [2]), ("node", [2]), ("late-updates", [])],
 )
 def test_of_shipped_systems(name: str, members: list[int]) -> None:
-    """Pods can be exchanged, but not containers, because an error of one container ends the pod's stop."""
+    """Pods are interchangeable. Containers are not, because a pod's stop ends at the first container that fails."""
     table = SystemTable(load_system(name))
     groups = Symmetry(table).orbits([]).groups
 

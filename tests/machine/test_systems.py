@@ -72,7 +72,7 @@ def located(table: SystemTable, state: int) -> Configuration:
 
 @given(CHANCES)
 def test_a_system_does_what_its_steps_define(chance: random.Random) -> None:
-    """States, steps, replies and outputs are those of the second opinion."""
+    """A second opinion finds the same states, steps, replies and outputs."""
     system = random_system(chance)
     expected = small(system)
 

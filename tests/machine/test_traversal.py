@@ -59,7 +59,7 @@ def test_meets_everything_by_a_shortest_path(graph: list[list[int]], starts: lis
 
 @given(graph=GRAPHS, starts=st.lists(st.integers(0, NODES - 1)))
 def test_closes_a_set(graph: list[list[int]], starts: list[int]) -> None:
-    """The nodes are those of the search, in the same order."""
+    """The closure has the nodes that a breadth-first search finds, in the same order."""
     search = BreadthFirst(starts, arrows(graph))
     list(search)
 

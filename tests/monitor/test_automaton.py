@@ -227,7 +227,7 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 def coming_back(chance: random.Random) -> list[Observation]:
     """Return a trace in which some entities have the id of an earlier entity.
 
-    The earlier entity may be in the same batch, may be long gone, or may have been judged one observation at a time.
+    The earlier entity may be in the same batch, may be long gone, or may be one that the automaton left to the monitor.
     """
     found = []
     for number in range(200):
@@ -347,7 +347,7 @@ def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> 
         trace = trace_of(random.Random(seed), machine, length=600, wrong=0.05)
         try:
             plain, fast = both(machine, trace, 100, fresh=True)
-        except KeyError:  # the counted items were not steps
+        except KeyError:  # the defect made the automaton count a step that does not exist
             different += 1
         else:
             different += plain != fast

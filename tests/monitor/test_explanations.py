@@ -83,7 +83,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
 
 
 def names_another_clause(seed: int) -> bool:
-    """Check whether the trace is legal without some other clause, but not without the clause in the message."""
+    """Check whether removing another clause makes the trace legal, but removing the clause in the message does not."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None:

@@ -148,7 +148,7 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "given-up"])
 @pytest.mark.parametrize("seed", range(4))
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)
-    """On thousands of machines and traces, legal and illegal, the first violation is the same observation."""
+    """On thousands of machines and traces, legal and illegal, monitor and brute force find the same first violation."""
     first = TIMES * (1_000 * seed + 500 * lost)
     compared = 0
     for number in range(first, first + amount(100, night=6_000)):
@@ -170,7 +170,7 @@ def test_a_call_without_an_end_emits_nothing_although_another_cell_is_silent(num
 
 @given(machines(), st.randoms(use_true_random=False))
 def test_finds_what_brute_force_finds_in_what_shrinks(machine: Machine, chance: random.Random) -> None:
-    """The first violation is also the same on machines that Hypothesis can shrink after a failure."""
+    """The monitor also agrees with the brute force on machines from Hypothesis, which shrinks them after a failure."""
     agree(chance, machine, lost=True)
 
 
@@ -236,7 +236,7 @@ def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
 
 @given(machines(), st.integers(0, 10_000))
 def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None:
-    """Neither the beginning, the middle nor the end of a trace cut between calls has a violation."""
+    """No piece of a legal trace has a violation if the trace is cut where no call is in progress."""
     if any(event.interrupts for event in machine.events.values()):
         return
     quiet = quiescent(list(simulate(machine, seed=seed, length=12, overlap=2)))
@@ -464,7 +464,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "trace", "shown", "clause", "resembles"),
     [
-        # The last call led to another state, and so did an exit.
+        # Another state was reached before the status, by a call in the first trace and by an exit in the second.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_READY", "SANDBOX_READY", "stop-ends-it", "ready-until-the-exit-is-handled"),
         ("cri-pod", "run:ok exit status? status=ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", "ready-again"),
         # Another state was observed, and no hidden event leads from that state to the shown one.
@@ -591,7 +591,7 @@ def test_reports_every_violation_of_an_entity() -> None:
     assert [1, 2] == [each.line for each in violations(judged(door(), trace, fresh=True))]
 
 
-# -- many of them -------------------------------------------------------------------------
+# -- many violations ----------------------------------------------------------------------
 
 
 def test_folds_what_has_one_cause() -> None:
@@ -723,7 +723,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """An entity is forgotten despite a possible deviation, if the state is the same without it.
+    """An entity is forgotten even if a deviation is possible, as long as the state is the same without the deviation.
 
     The door is shut in either case: the lock may have jammed, or the wind may have shut the door again.
     """
@@ -945,7 +945,7 @@ def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("tried", "gives_up"), [(0, True), (100_000, False)])
 def test_gives_up_where_all_steps_together_are_too_much_work(
     tried: int,
-    gives_up: bool,  # noqa: FBT001  (a column)
+    gives_up: bool,  # noqa: FBT001  (a column of the table)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The monitor gives up if all steps together are too much work, even if no single step is.
@@ -965,7 +965,7 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
 @pytest.mark.parametrize(("calls", "gives_up"), [(4, True), (1_000, False)])
 def test_calls_that_are_not_answered_are_work_too(
     calls: int,
-    gives_up: bool,  # noqa: FBT001  (a column)
+    gives_up: bool,  # noqa: FBT001  (a column of the table)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Unanswered calls count as work, because a large number of them makes every comparison slow."""

@@ -96,7 +96,7 @@ def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> No
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random) -> None:
-    """If a run is partly hidden, a violation is reported exactly if every consistent run breaks the property."""
+    """If a run is partly hidden, a violation is reported if and only if all consistent runs break the property."""
     machine = replace(random_machine(chance), indefinite=())
     of = random_property(chance, machine, KINDS)
     assume(not untestable(of))
@@ -282,7 +282,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
         assert violated.steps[-1] == len(run.steps)
 
 
-# -- what takes more than one run to tell ----------------------------------------
+# -- claims that a single run cannot decide --------------------------------------
 
 
 def at_once(watch: Watch, *words: str) -> Violated | None:

@@ -274,7 +274,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """If the state may have been left in time, the case is counted but is no violation."""
+    """If the state may have been left in time, the case is counted, but it is not a violation."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)

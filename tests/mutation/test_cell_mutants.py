@@ -170,7 +170,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "ways"), NAMES, ids=[each[0] for each in NAMES])
 def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tuple[str, ...]]]) -> None:
-    """Property files refer to mutants by their names."""
+    """The name of a mutant, by which property files refer to the mutant, describes the change to the cell."""
     (found,) = [each for machine in (door(), job()) for each in mutants(machine) if each.name == name]
     allowed = ways_of(found.machine, found.event, found.state, ends=found.ends)
 
@@ -185,7 +185,7 @@ def test_ends_go_with_what_leads_to_them() -> None:
     assert {"starting"} == {*found["start/checks ends in starting: dropped"].machine.events["start"].ends}
 
 
-# -- what becomes of them ------------------------------------------------------
+# -- outcomes of mutants -------------------------------------------------------
 
 CLAIMS = ('never = "ended then running"\nuntil = "absent"', 'always = "stays"\nwhen = "make and not was absent"', 'reachable = ["emits started", "start replies error and waiting"]', 'leads-to = "running or waiting or ended"\nfrom = "starting"\nfair = ["start.ends"]', 'leads-to = "running or checking"\nfrom = "waiting"\nfair = ["start", "start.ends"]\nfails = { under = "*", about = "It may fail.", length = 3 }', 'idempotent = "make"\nfails = { under = "*", about = "It is made once.", length = 2 }')  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The mutants of a system can share steps without a change to the results."""
+"""The mutants of a system can share steps without changing the results."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
 @settings(max_examples=25 * TIMES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.randoms(use_true_random=False))
 def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:
-    """A mutant is equivalent exactly if a second opinion cannot tell it from the original.
+    """A mutant is equivalent if and only if a second opinion cannot tell it from the original.
 
     The second opinion treats the whole system as one machine. Names are unique, and all mutants are well formed.
     """

@@ -109,7 +109,7 @@ def test_a_creation_that_was_given_up_explains_one_id(
 
 
 def test_what_an_id_took_in_time_no_other_takes(tmp_path: Path) -> None:
-    """If an abandoned creation explains an id that was relayed during the call, it explains no later id."""
+    """An abandoned creation that relayed a container during the call does not explain a later container."""
     calls = [
         called("CreateContainer", "", 20, 60, code="DEADLINE_EXCEEDED"),
         called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
@@ -210,7 +210,7 @@ def test_each_reply_ends_the_call_on_its_line(dropped: bool, accused: int, tmp_p
 
 @pytest.mark.parametrize(("relays", "accused"), [(2, 0), (3, 1)])
 def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_path: Path) -> None:
-    """Two overlapping calls may each relay an event, even if the log does not show whose reply is whose."""
+    """Two overlapping calls may each relay an event, even if the log does not show which call each reply ends."""
     why = "rpc error: code = Canceled desc = NRI container update failed: context canceled"
     about = f'UpdateContainerResources for "{CONTAINER}"'
     texts = [(20, " with Linux: nil", ""), (21, " with Linux: nil", ""), (40, " failed", why), (41, " failed", why)]

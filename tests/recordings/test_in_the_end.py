@@ -83,7 +83,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A start that is refused because the container is running shows this as well as a status would."""
+    """A start that is refused because the container is running proves, like a status, that it is running."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (

@@ -151,7 +151,7 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """If the last line breaks off, it may still be being written, so the verdict is unknown.
+    """If the last line breaks off, it may not have been written completely yet, so the verdict is unknown.
 
     A complete line must be correct even without a line break.
     """
@@ -226,7 +226,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
 
 
 def test_a_table_of_times_in_another_unit_is_refused(tmp_path: Path) -> None:
-    """A table that fsm convert writes from a trace with a relative clock keeps that clock, so small times are valid."""
+    """Times that may be seconds are refused, except in a table that fsm convert wrote with a relative clock."""
     pa = pytest.importorskip("pyarrow", reason="the extra 'fast' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "own.parquet"

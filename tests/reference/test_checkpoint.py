@@ -99,7 +99,7 @@ RECORDS = st.builds(
 
 @given(RECORDS)
 def test_a_written_record_can_be_read(status: Status) -> None:
-    """Without the flags, which are never written."""
+    """The record is read back as it was written, except for the flags, which are never written."""
     kept = status.model_copy(update={"starting": False, "removing": False, "unknown": False})
 
     assert kept == decode(encode(status))

@@ -162,7 +162,7 @@ class WritesInPlace(Container):
 
 
 class WritesTwice(Container):
-    """A container that writes its file three times when limits are updated, with wrong content in between."""
+    """A container that writes its file twice more after an update of its limits, first with a wrong exit code."""
 
     def _update(self, names: set[str]) -> str:
         outcome = super()._update(names)

@@ -1,4 +1,4 @@
-"""The reference container is linearizable with several threads, and not without its lock."""
+"""The reference container is linearizable if several threads use it, but not if its lock is removed."""
 
 from __future__ import annotations
 

@@ -443,7 +443,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
 
 
 def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
-    """Updates that a plugin requests at the stop are made before the removal is relayed."""
+    """Updates that a plugin requests in its answer to the stop are made before the removal is relayed."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order

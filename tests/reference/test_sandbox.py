@@ -216,7 +216,7 @@ async def test_an_exit_that_is_reported_again(
 async def test_a_watch_that_breaks(
     make: Callable[[type[Controller]], Place], kind: type[Controller], runs: object
 ) -> None:
-    """If a watch breaks, the process keeps running, and its exit is noticed later. Containerd kills the process."""
+    """If a watch breaks, the process keeps running, and its exit is noticed later. Containerd kills it instead."""
     place = make(kind)
     place.start()
     place.world.breaks = True

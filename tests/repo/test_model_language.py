@@ -17,7 +17,7 @@ from fsm.machine.table import tabulate
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "model-language.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
-# Each TOML table, as the page names it, and the name of the schema definition that has the table's words.
+# Maps the name of each TOML table on the page to the name of the schema definition that defines its words.
 TABLES = {
     "the file": None,
     "[machine]": "Header",

@@ -208,7 +208,7 @@ def test_doors_need_no_containers(command: str, answers: dict[str, tuple[int, st
 
 @pytest.mark.parametrize("command", HELPED)
 def test_the_help_is_the_domains(command: str, answers: dict[str, tuple[int, str]]) -> None:
-    """Without ``fsm.runtimes``, no help text names a container runtime. With it, each of these texts does."""
+    """With ``fsm.runtimes``, every tested help text names a container runtime. Without it, no help text does."""
     code, output = answers[f"{command} --help"]
 
     assert (0, []) == (code, list(named(output)))

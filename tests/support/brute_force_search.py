@@ -1,4 +1,4 @@
-"""Compare the engines with the brute force on random properties, and report each disagreement.
+"""Compare the engines with a brute-force search on random properties, and report each disagreement.
 
 ``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties. Without SEED, a random seed
 is chosen and printed. Each disagreement has a seed of its own, and can be reproduced with a command such as ``python

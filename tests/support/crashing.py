@@ -83,8 +83,9 @@ def traced(act: Callable[[], None], *options: str) -> int:
     begun = _switches(child)
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
-            # The tracer may not follow the child at once. When it does, the child has slept three times: in its read,
-            # if it has only just begun to read; when it was stopped; and at the start of a system call.
+            # The tracer may need some time to attach to the child. Once it traces the child, the child has slept three
+            # times: in its read, if the read had only just begun; when it was stopped; and at the start of a system
+            # call.
             while _switches(child) < begun + 3 and tracer.poll() is None:
                 time.sleep(0.0005)
         finally:

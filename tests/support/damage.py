@@ -89,7 +89,7 @@ def broken_off(data: bytes, chosen: random.Random) -> bytes:
 TO_BYTES = (flipped, mixed, displaced, inserted, squeezed, broken_off)
 
 
-# -- damage to the words of a text ----------------------------------------------------
+# -- damage to words ------------------------------------------------------------------
 
 _WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.:+-]*\w|[^\w\s]')
 

@@ -145,7 +145,8 @@ def _observation(step: Stimulus, seen: Response) -> Observation:
 def kit_by_linearizability(machine: Machine) -> KitJudge:
     """Judge tests as histories.
 
-    A history may allow more than the test does, because calls of a test wait until the test resumes them.
+    A history may allow more than the test does. In a test, a call in progress pauses until the test resumes it; in a
+    history, the call may act at any time.
     """
     legal = history_by_linearizability(machine)
     return lambda test: legal(_history(test))

@@ -1,4 +1,7 @@
-"""Summarize the tests of one version by clause. A clause holds, or is violated, tolerated or not covered."""
+"""Summarize the tests of one version by clause.
+
+Each clause holds, is violated, is broken only by tolerated deviations, or is not covered.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """The result of a clause that failed without a profile, or that only had the deviations in ``tolerated``.
+    """The result of a clause that a test found violated, or that only the deviations in ``tolerated`` broke.
 
     ``known`` is true if nothing fails under the profile of the version, and ``always`` if some test failed in every
     repetition. ``traces`` contains the failures as text, with the shortest first.

@@ -2,7 +2,7 @@
 
 The steps of the system ``node`` are performed once, while the calls and the plugin's events are recorded. Each
 machine for plugins judges this recording without a profile and under the profile of the version. If the recording
-fails without a profile, further tests look for a shortest test for each failure.
+fails without a profile, further runs search for the shortest test that shows each failure.
 """
 
 from __future__ import annotations

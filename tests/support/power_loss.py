@@ -122,7 +122,7 @@ def operations(
             yield Names(folder, {path: None})
 
 
-# -- possible remains ---------------------------------------------------------------
+# -- possible states after a power failure ------------------------------------------
 
 
 def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]:

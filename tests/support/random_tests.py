@@ -1,6 +1,6 @@
-"""Generate random tests of the test kit with the answers of a random implementation.
+"""Generate random tests, which consist of stimuli and the responses of a random implementation.
 
-Some of the tests are then changed.
+``changed`` alters such a test at random.
 """
 
 from __future__ import annotations

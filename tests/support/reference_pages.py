@@ -130,7 +130,7 @@ def figures() -> str:
         f"- {len(machines)} machines and {len(systems())} systems of machines rest on {clauses:,} clauses, each with its source.\n"
         f"- {properties:,} properties are proved, or refuted if the model says that they fail; "
         f"a shortest run demonstrates each of the [{found} findings](docs/findings/README.md).\n"
-        f"- {recordings} recordings of real runtimes are judged by the tests, with {alarms} false alarms.\n"
+        f"- The tests judge {recordings} recordings of real runtimes, with {alarms} false alarms.\n"
         f"- Of {illegal} recordings with a planted violation, the judge [notices {noticed}](docs/reference/power.md).\n"
     )
 

@@ -46,7 +46,7 @@ class ObservedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """An observer of one of two machines, who uses the same names for both.
+    """An observer of one of two machines, with names that the observer of the other machine shares.
 
     ``names`` maps each event to its shared name.  ``codes`` maps shared names to the error codes that are
     distinguished; all other codes are represented by ``error``.  ``indefinite`` holds the replies that leave open
@@ -337,7 +337,7 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play from two separated nodes that the attacker wins.
+    """Return a play that starts from the two separated nodes in *start* and is won by the attacker.
 
     The defender always answers with the node that was the last to be separated from the target of the attacker's
     step.

@@ -28,13 +28,13 @@ FOLD: Final = np.uint64(32)
 class Program(NamedTuple):
     """The joint events of a system, encoded as integers.
 
-    The rows of each array have these columns.  A condition is given by its first test, a range by its start and end.
+    Each array is a table with these columns.  A condition is stored as its first test, a range as its start and end.
 
-    * ``tests``: word, shift and mask of a local state, start in ``members`` of a set of states, next test if the local
-      state is in the set, next test if it is not
-    * ``events``: guard condition, range in ``paths``, whether two outcomes may be equal, range in ``reads`` (the copies
-      that the event depends on), start in ``kept`` (for each word, a mask of the bits that the event does not change),
-      start in the memo (the outcomes for each combination of states of these copies) or -1
+    * ``tests``: word, shift and mask of a local state; start of a set of states in ``members``; next test if the local
+      state is in the set; next test if it is not
+    * ``events``: guard condition; range in ``paths``; whether two outcomes may be equal; range in ``reads``, for
+      the copies that the event depends on; start in ``kept``, for a mask of the bits of each word that the event does
+      not change; start in the memo, for the outcomes of each combination of states of these copies, or -1
     * ``reads``: word, shift and mask of a local state, factor of this state in the index of the memo
     * ``paths``: guard condition, name, reply, range in ``moves``
     * ``moves``: guard condition, condition for delivering outputs, word, shift, mask, start in ``cells``
@@ -102,9 +102,9 @@ def empty_memo(table: int, size: int) -> Numbers:
 def room(size: int, width: int) -> Words:
     """Return scratch space for *size* steps.
 
-    The first two areas alternately hold the runs before and after a move, and the third area holds the runs that have
-    ended.  A run consists of the words of its state, its chain, and the error that ended it.  The words of the steps
-    come after these areas, and then the labels of the steps.
+    The first two areas hold the runs before and after a move, and swap these roles after each move.  The third area
+    holds the runs that have ended.  A run consists of the words of its state, the last row of its chain of outputs, and
+    the error that ended it.  The last two areas hold the words and the labels of the steps.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 

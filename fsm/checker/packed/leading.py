@@ -19,11 +19,11 @@ from fsm.machine.conditions import All, Not, Some
 
 
 class Links(NamedTuple):
-    """The links between the nodes in which the target stays due.
+    """A graph of the states in which the target of a claim is due.  A link is a step after which it is still due.
 
-    The links of node ``n`` begin at the index ``first[n]`` of ``to`` and ``take``.  ``to`` holds the targets.
-    ``take`` has a bit for each fairness condition that the link satisfies, and ``enabled`` has a bit for each
-    fairness condition that is enabled in the node.
+    The links of node ``n`` begin at the index ``first[n]`` of ``to`` and ``take``.  ``to`` holds the node at the end of
+    each link.  ``take`` has a bit for each fairness condition that the step satisfies, and ``enabled`` has a bit for
+    each fairness condition that is enabled in the node.
     """
 
     first: Numbers

@@ -108,7 +108,7 @@ class Matching:
             source = "" if first else self._drawn_name(arrow.source)
             self._add_drawn_move(arrow, Move(source, "", target), "", wrong)
             return
-        # An arrow from any state replaces an arrow from each state in which the machine has the move.
+        # Treat one arrow from "any state" as an arrow from each state in which the machine has the move.
         anywhere = arrow.source == ANY and not self.found[ANY]
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)

@@ -35,7 +35,7 @@ class ComparedState:
 class ComparedMove:
     """An event that leads from one state to another.
 
-    Two moves of machines are also different if their replies or outputs differ, or if only one of them begins a call.
+    Moves of two machines also differ if their replies or outputs differ, or if only one of the moves begins a call.
     """
 
     source: str  # empty for an arrow without a source

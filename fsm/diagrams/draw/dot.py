@@ -170,7 +170,7 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of each label of *edge*. A count has its own row, and so have the outputs of a long label."""
+    """Return the rows of each label of *edge*. A count has its own row, as do the outputs of a long label."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
@@ -225,7 +225,7 @@ class DotFailedError(Exception):
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    With the attribute ``data-source``, the digest of the DOT text, one can check without ``dot`` if it is up to date.
+    The attribute ``data-source`` is the digest of the DOT text. It tells without ``dot`` whether the SVG is up to date.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)
@@ -233,7 +233,7 @@ def svg(picture: Picture) -> bytes:
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
     _identify(root, picture)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
-        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that the text has the size of the page's text
+        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that its text is as large as the page's
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))

@@ -62,8 +62,8 @@ class PictureNode:
     kind: StateKind | None = None
     only: tuple[str, ...] = ()  # profiles that reach the state if the machine itself does not reach it
     passing: bool = False  # a call is in progress
-    marked: bool = False  # a run visited the state
-    failed: bool = False  # the run failed in the state
+    marked: bool = False  # a run visited this state
+    failed: bool = False  # the run failed in this state
     count: int | None = None  # number of visits
 
 
@@ -308,7 +308,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     """Return *labels* with each event only once, and without errors if any of the labels is a success.
 
-    Labels for deviations, and for cells that ignore, refuse or do not specify the event, are kept in addition.
+    Labels for deviations, and for cells that ignore, refuse or do not specify the event, are also kept.
     """
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}

@@ -20,12 +20,12 @@ from fsm.machine.table import Done
 CALLER: Final = "caller"  # the participant that makes calls
 OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
 # A step or divider crosses all participants.  A call, reply or output is a message from source to target. `lost`
-# means that no reply came. `waits` means that the source waits for the target forever.  The other kinds are texts at
-# the source. They say what happened there, or are remarks on the previous row.
+# means that no reply came, and `waits` means that the source waits for the target forever.  A row of any other kind
+# is a text at the source, which either says what happened there or comments on the previous row.
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
-# Signs before remarks, by kind of row. They distinguish the kinds without colour.
+# The signs that precede remarks, so that readers can distinguish the kinds of remarks without colour.
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
 
 
@@ -73,8 +73,8 @@ class SequenceChart:
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
     """Return the chart of *run*, which is a run of *model*.
 
-    Of a system, only parts that act, or that wait at the end, are shown. The step that breaks *broken* is marked. If a
-    system stops, the chart shows which parts each part waits for before the fair events of *broken* can happen.
+    Omit parts of a system that neither act nor wait at the end. Mark the step that breaks *broken*. If a system stops,
+    show which parts each part waits for before the fair events of *broken* can happen.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")

@@ -18,7 +18,7 @@ _NEAREST: Final = 120
 _FARTHEST: Final = 420
 
 _GUTTER: Final = 150  # width that is reserved for line numbers and times, if the chart has any
-_BAR: Final = 5  # half the width of a bar, by which a bar is moved to the right if it begins while another is open
+_BAR: Final = 5  # half the width of a bar, and the offset to the right of a bar that begins inside another
 _BOLD: Final = 1.08  # factor by which bold letters are wider than others
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """

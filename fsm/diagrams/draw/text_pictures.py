@@ -308,7 +308,7 @@ def _mermaid_text(words: str) -> str:
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
 
 
-# Style of a word from which an edge starts. In PlantUML, such a word can only be a state without a box.
+# Style of a word, such as "any state", at the start of an edge. PlantUML allows only states there, so hide the box.
 WORD: Final = (
     "hide stereotype",
     "skinparam state {",

@@ -215,7 +215,7 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return the possible columns of the sides of the box: the ends, or just beyond if a corner is missing."""
+        """Return the columns where the box may have its sides: the ends of the edge, or one beyond a missing corner."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 

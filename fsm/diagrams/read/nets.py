@@ -28,7 +28,7 @@ class NetEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Connected lines. ``broken`` is true if there is a problem with a beginning or an end."""
+    """Connected lines. ``broken`` is true if one of their ends has a problem."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[NetEnd, ...]
@@ -174,7 +174,7 @@ class Labels:
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """Return the labels of a drawing in the rows from *first* to *last*.
 
-        A phrase directly above or below may be about the drawing. It is a label only if its line has no other label.
+        A phrase in the row above or below may be a caption. It is a label only if it is next to a line without a label.
         """
         # Each stretch between two junctions, or between a junction and an end, has at most one label.
         links, touches = self.wires.links, self.wires.touches

@@ -149,8 +149,8 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _applies_to(fair, step)]
-        # The beginning of a second call and an unspecified end of a call count as possible, although no step takes
-        # them.
+        # A second call counts as possible, and so does the end of a call if it is unspecified, although the exported
+        # machine has no steps for them.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
         title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"

@@ -183,9 +183,9 @@ class Covering:
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return the number of the bit for the end of *call*.
+        """Return the number of the bit for the end of *call*, or 0 if it has no bit.
 
-        The result is 0 if, in some state that the call has met, every end with the same reply has an effect.
+        The end has a bit only if, in each state that the call has met, an end with the same reply has no effect.
         """
         table = self._rules.table
         ended = table.ways[call.stage]

@@ -55,8 +55,8 @@ class Unobserved:
     Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
     that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs one by one.
     ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
-    is false, nothing happens that the specification is silent about.  If time limits are tracked, ``limits`` has
-    an entry for each way that sets a limit: the states from which interruptions alone lead to the way's target.
+    is false, nothing happens that the specification is silent about.  If time limits are tracked, ``limits`` maps each
+    way that sets a limit to its target state and the states that can reach this target by interruptions only.
     """
 
     rules: Rules
@@ -100,7 +100,7 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return the closure of *left*, closed configurations from which a call that has ended was removed.
+        """Return the closure of *left*, which was closed before a call that has ended was removed from its members.
 
         The effects of the other calls are already included, with two exceptions: a call that is now the only one may
         set a time limit, and a call may take effect after a limit that starts now.
@@ -163,7 +163,7 @@ class Unobserved:
                 yield from self._after_way(here, instant.way, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
-        """Return the configurations after an event of *row*, which must not be a call in progress."""
+        """Return the configurations after the event of *row*. The event must not be a call in progress."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if not self.silence:

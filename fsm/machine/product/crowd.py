@@ -260,7 +260,7 @@ class Crowd:
                 then = self._next[course.local]
                 yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(here, *course.holding)))
                 led.append(All(of=(self._counter_condition(then), *course.holding)))
-            if not certain:  # at least one course must be possible for every member
+            if not certain:  # the members in this state must be able to take at least one course
                 yield self._step(self._never, FAILS, when=All(of=(here, Not(of=Some(of=tuple(led))))))
         for bit, following in zip(self._bits, self._next, strict=True):
             yield self._step(bit, DRAIN)

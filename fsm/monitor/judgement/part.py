@@ -90,8 +90,8 @@ class Story:
 class Chosen:
     """Selects the observations in ``part``, and counts observations outside its period in ``notes``.
 
-    ``names`` maps each entity to its names. If ``telling`` is set, ``telling(entity)`` returns whether to tell the
-    story of the entity. All entities are judged in any case.
+    ``names`` maps each entity to its names. If ``telling`` is set, ``telling(entity)`` returns whether to collect
+    the story of the entity. All entities are judged in any case.
     """
 
     part: Part

@@ -35,10 +35,10 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties of each machine to judge *file* with.
+    """Return, for each machine, the properties that *file* is judged against.
 
-    If *only* is not empty, it names the properties. Raise :class:`InputError` if no machine has a property named in
-    *only*, or if a machine has no properties.
+    If *only* is not empty, return only the properties that it names. Raise :class:`InputError` if no machine has a
+    property named in *only*, or if a machine has no properties.
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]

@@ -42,8 +42,8 @@ class PropertyProduct:
 
     Places and ways are numbered in the order in which they are reached, and keep their numbers. :meth:`explore` fills
     ``asking``, ``asking_later`` and ``advancing`` with pairs of an event and its reply, or of an empty event and an
-    output. A pair in ``asking`` may test the claim from the start. A pair in ``asking_later`` may test it after a
-    pair in ``advancing``.
+    output. An observed pair in ``asking`` may test the claim at any time. A pair in ``asking_later`` may test the
+    claim only if a pair in ``advancing`` was observed before.
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
@@ -161,7 +161,7 @@ class _ProductTable(Table):
 
 
 class _ProductRules(Rules):
-    """Rules for the calls of a product. After an unspecified step, the progress of the property is unknown."""
+    """Rules for calls in a product. An unspecified step makes the progress of the property unknown."""
 
     def __init__(self, product: PropertyProduct) -> None:
         super().__init__(product.table)

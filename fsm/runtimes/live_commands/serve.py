@@ -59,8 +59,8 @@ def command(
     """Serve the reference implementation as a CRI runtime, for crictl, the kubelet or your own client.
 
     Containers are simulated: 'sleep 5' ends after five seconds, and 'exit 3' immediately with code 3. Only a few
-    commands are known; containers with others cannot be started. Stop the server with Ctrl-C or SIGTERM. Nothing is
-    kept then, except in the folder of --state.
+    commands are known; a container with any other command cannot be started. Stop the server with Ctrl-C or SIGTERM.
+    The server then keeps nothing, except in the folder of --state.
 
     \b
     fsm serve --cri unix:///tmp/fsm.sock

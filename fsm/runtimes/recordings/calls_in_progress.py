@@ -123,7 +123,7 @@ class CallsInProgress:
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress after a restart or, if *gap* is true, where lines are missing."""
+        """Forget all calls in progress, because of a restart or, if *gap* is true, because lines are missing."""
         for which, creations in self._vain.items():
             self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()

@@ -1,8 +1,8 @@
 """Combine the events that a plugin received with the calls of the same run.
 
-Before a call succeeds, a connected plugin receives all events that the call must relay. The success of the call is
-therefore an observation, namely a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the
-plugin was connected during the whole call. Recordings do not show this directly, because disconnections are not
+Before a call succeeds, a connected plugin must receive all events that the call relays. To check this, the success of
+the call is judged like an event, as a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if
+the plugin was connected during the whole call. Recordings do not show this directly, because disconnections are not
 recorded and events may arrive late. A success is therefore kept until one of the following happens:
 
 - The plugin receives, on the same connection, an event of a call that began after the success. The plugin was

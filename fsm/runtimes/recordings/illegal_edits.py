@@ -167,9 +167,9 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return *lines* with the times of the call *of*, or return *of* itself if it has no times.
+    """Return *lines* with the times of the call whose lines are *of*. If that call has no times, return *of*.
 
-    All lines after the first are statuses, which get the time at which the call ended.
+    The lines after the first are statuses. They get the time at which the call ended.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:

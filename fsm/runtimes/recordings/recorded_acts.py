@@ -249,11 +249,11 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map the name, id and start of each call to whether the plugin received its events before the reply.
+    """Map the name, id and start of each call to whether the plugin received the call's events before the reply.
 
     Include only calls that succeeded between a synchronisation of the plugin and its last event on that connection.
-    Include a stop or removal only if the creation of the entity was relayed on that connection, and if no call that
-    was given up may have stopped or removed the entity without an event.
+    Include a stop or removal only if the creation of its entity was relayed on that connection. Leave it out if an
+    earlier stop or removal of the entity or its pod was given up, because that call may have acted without an event.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -1,6 +1,6 @@
-"""A CRI client on a Unix socket, and the methods of CRI by name.
+"""A CRI client on a Unix socket, and a table of the CRI methods.
 
-A failed call raises no error, but its :class:`CallAnswer` has the status code and the text of the failure.
+A failed call does not raise an exception. Its :class:`CallAnswer` has the status code and the text of the failure.
 """
 
 import time

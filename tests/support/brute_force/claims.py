@@ -66,7 +66,7 @@ class Decider:
     def decide(self, claim: Claim) -> Answer:
         """Return the answer to *claim*.
 
-        The verdict is unknown, not vacuous, if only unspecified ends break or exercise the claim.
+        If only runs with unspecified ends break the claim, or only such runs exercise it, the verdict is unknown.
         """
         runs = self.runs(codes_named([each.means for each in conditions_of(claim)]))
         cut = bool(self.runs().cut)
@@ -333,7 +333,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
     first = after(False, [Instant(search.runs.model.initial)])  # noqa: FBT003  (the same)
     explored = search.explored(first, lambda waits, step: after(waits, step.instants))
     begun = {here: run for run, here, waits in explored if waits}
-    # Follow the steps after the source has held, as long as the target has not.
+    # After the source has held, follow all steps in which the target does not hold.
     going = list(begun)
     for here in going:  # the list grows during the loop
         for step in search.steps(here):

@@ -224,8 +224,8 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 class _Partly:
     """A joint event in which some of the parts have already taken their steps.
 
-    ``error`` is the error with which a part ended the event, if any. ``among`` lists the errors that this part could
-    have replied.
+    ``error`` is the error of the part that ended the event, or empty. ``among`` lists the errors with which that part
+    could have replied.
     """
 
     here: Configuration

@@ -96,12 +96,12 @@ class NodeContainers(Containers):
 
     Calls continue even if their caller gives up, except for a stop during its grace period. ``launch`` starts the
     workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. ``ready`` tells whether a pod
-    is ready. ``notice`` is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
-    ``deleted``. If ``profile`` allows a call to be refused, ``deviates`` is called to decide whether to refuse it.
+    is ready, and ``deviates`` decides whether to refuse a call that ``profile`` allows to be refused. ``notice`` is
+    called with a container and its change, which is ``created``, ``started``, ``stopped`` or ``deleted``.
 
-    After a restart, the containers are recovered from ``kept``. If ``resumes`` is true, ``launch`` then continues the
-    processes that were still running. Containers that are being created are in ``making``, and not yet in the
-    ``store``. ``names`` maps reserved names to ids.
+    After a restart, the containers are recovered from ``kept``; if ``resumes`` is true, ``launch`` then continues the
+    processes that were still running. ``making`` holds the containers that are being created, ``store`` holds all other
+    containers, and ``names`` maps reserved names to ids.
     """
 
     root: Path

@@ -151,7 +151,7 @@ class SyncLock:
 
 
 class UpstreamSyncLock(SyncLock):
-    """containerd's lock. A waiting plugin delays all later blocks, even those of callers that hold a block."""
+    """containerd's lock. A waiting plugin delays every new block, even if the caller already holds another block."""
 
     def _may_block(self) -> bool:
         return super()._may_block() and not self._waiting
@@ -160,9 +160,9 @@ class UpstreamSyncLock(SyncLock):
 class NRI:
     """The interface of the NRI layer that a runtime calls. Thread-safe.
 
-    Calls are serialised by a lock, which is held until the plugins have answered. If a plugin or domain called the
-    layer while the layer is waiting for it, the call would deadlock, so it raises :class:`ReentrantError`. After a
-    stop, calls that could relay or start anything raise :class:`NRIStoppedError`, and all others do nothing. A disabled
+    Calls are serialised by a lock, which is held until the plugins have answered. A call to the layer from a
+    plugin or domain for which the layer is waiting would deadlock, so it raises :class:`ReentrantError`. After a stop,
+    calls that could relay or start anything raise :class:`NRIStoppedError`, and all others do nothing. A disabled
     interface never does anything.
 
     >>> from fsm.runtimes.reference.nri.messages import Answer

@@ -211,7 +211,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Make the call *event* while no other call is in progress. Yield whether it has anything to do."""
+        """Make the call *event* while no other call is in progress. Yield true if there is anything for it to do."""
         if not self.accepts(event):
             yield False
             return

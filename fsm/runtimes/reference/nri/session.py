@@ -149,7 +149,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @abstractmethod
     def _close(self) -> None:
-        """Close the connection after the runtime has given it up. Must return immediately."""
+        """Close the connection, which the runtime no longer uses. Must return immediately."""
 
     def _start_process(self) -> None:
         """Start the plugin's process, if it has one. May raise any exception."""
