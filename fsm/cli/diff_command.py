@@ -58,8 +58,8 @@ def command(
 
     A and B are models, by name or file, or drawings: boxes and arrows in any text or source file, a state diagram in
     Mermaid or PlantUML, or a DOT graph; - is standard input. If a file has several drawings, FILE:LINE selects one.
-    Without B, compare A with itself under one or two profiles. A drawing may use the names of the model, their names on
-    the wire, the values that states show, and the aliases that the model states.
+    Without B, compare A with itself under one or two profiles. A drawing may use the model's own names, the names on
+    the wire, the values that states show, and the aliases that the model declares.
 
     \b
     fsm diff models/door.toml src/door.go

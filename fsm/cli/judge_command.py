@@ -44,7 +44,7 @@ def rows(*, foreign: bool) -> dict[str, str]:
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @options.recording_option("Judge TRACE together with FILE, another recording of the same run; see above.")
 @options.text_option(
-    "--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: recognised."
+    "--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: detected automatically."
 )
 @options.model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(

@@ -108,12 +108,12 @@ class FailedError(Exception):
 class Cover:
     """The coverage of a SUT by the tests so far, and the limits of the SUT that the tests have found.
 
-    A (row, state) pair counts in ``cells`` if the state was certain when the event was applied, and in
+    A (row, state) pair counts in ``cells`` if the SUT was certainly in the state when the event was applied, and in
     ``ambiguous`` if other states were also possible. ``compared`` counts how often the outputs of a pair were seen.
-    ``arranged`` holds the steps whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot
-    arrange. ``unsupported`` holds the reasons that the SUT gave for not taking an event at a point. ``hopeless``
-    holds steps that never occurred in many attempts. ``whole`` maps each test that ends in a crash to the state and
-    record that the SUT has if it restarts after the whole last event.
+    ``arranged`` contains the steps whose outcome the SUT has promised, ``unarranged`` the outcomes that the SUT cannot
+    arrange, and ``hopeless`` the steps that never occurred in many attempts. ``unsupported`` maps an event at a point
+    to the reason why the SUT does not support it. A test that crashes the SUT during its last event has an entry in
+    ``whole``: the state and record of the SUT if it restarts after this event has been completed.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)

@@ -186,9 +186,9 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """Outcomes that never occurred, although other outcomes of their cell did, as (row, state, name) tuples.
+        """Outcomes that never occurred, although other outcomes of the same cell did, as (row, state, name) tuples.
 
-        Deviations are left out, and so are outcomes that the SUT never has or cannot arrange.
+        Deviations are left out, and so are outcomes that the SUT cannot arrange or exempts from testing.
         """
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}

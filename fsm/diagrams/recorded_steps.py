@@ -50,7 +50,7 @@ class KnownEntities:
         self.file, self.form = recorded.files[0], recorded.form
         self.counts = Counter[RecordedEntity]()
         self.steps = 0
-        self.first = self.last = 0  # first and last line of the first file that have a step
+        self.first = self.last = 0  # lines of the first and the last step in the first file
         creates, contains = self.form.creates, self.form.contains
         outer: dict[RecordedEntity, str] = {}
         for line, seen in recorded.steps:
@@ -73,7 +73,7 @@ class KnownEntities:
         return self.full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity that *seen* concerns, or ``None`` if it concerns all, or one that has no id yet."""
+        """Return the entity of *seen*, or ``None`` if *seen* concerns all entities or an entity that has no id yet."""
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
@@ -256,7 +256,7 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
         if last is not None and timed and _is_repeated_status(last, step):
             last.lines += step.lines
             last.seen = step.seen
-            if step.mate is not None:  # If `step` has no mate, `last` has one.
+            if step.mate is not None:  # If `step` is not in a pair, `last` is.
                 step.mate.mate = None
         else:
             found.append(step)
@@ -270,12 +270,12 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
 
 
 class _Choice:
-    """Keeps all steps, or the steps of the entity *one* and the steps between them that concern all entities."""
+    """Keeps all steps or, if *one* is an entity, only its steps and the steps in between that concern all entities."""
 
     def __init__(self, known: KnownEntities, one: RecordedEntity | None, first: int | None, last: int | None) -> None:
         self.known, self.one, self.first, self.last = known, one, first, last
         self.kept: list[ChartStep] = []
-        self.count = self._skipped = 0  # number of chosen steps, and of general steps since the last one
+        self.count = self._skipped = 0  # numbers of kept steps, and of later steps that concern all entities
         self._pending: list[ChartStep] = []
         self._calls = CallPairs()
         self._inside = False
@@ -291,7 +291,7 @@ class _Choice:
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._is_chosen(line))
             self._calls.add(step, self._possible_entities(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in form.creates:
-                step.mate.entity = entity  # The pair is sure: the reply names the entity that the request created.
+                step.mate.entity = entity  # In a certain pair, the reply names the entity that the request creates.
             if not step.inside:
                 continue
             if self.one is None:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
 
-FOREVER: Final = 1 << 63  # end of an act that may happen at any later time
+FOREVER: Final = 1 << 63  # the ``end`` of an act that may happen arbitrarily late
 TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, a reading reports no contradiction
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]  # for each act in progress, its index and whether it has begun
@@ -63,7 +63,7 @@ def contradiction(
     """Return the first act that no order of *acts* explains.
 
     The entity starts in one of the states *initial*. The signals in *unseen* may happen at any time. Hidden events
-    may happen only during *rooms*.
+    happen only in the intervals *rooms*, in which the runtime restarted or may have restarted.
 
     >>> from fsm.language.library import load
     >>> acts = [RecordedAct(entity="w", of="", event="empty", start=at, end=at, reply="ok") for at in (1, 2)]

@@ -745,7 +745,7 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_help_mentions(arguments: list[str], mentioned: str) -> None:
-    """The help has every option, and words that people search for."""
+    """The help lists every option, and contains words that people search for."""
     ran = fsm(*arguments, env={"COLUMNS": "100"})
 
     assert (0, "") == (ran.returncode, ran.stderr)

@@ -336,7 +336,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """Exits are not requested, because there may be no process, nor are restarts, because they end all calls."""
+    """No exits are requested, because there may be no process, and no restarts, because they end all calls."""
     machine = load("container-status")
     sut = Noting(machine)
 

@@ -75,7 +75,7 @@ def named(found: Tested, obstacle: Obstacle) -> set[str]:
 
 
 class Whole(Simulated):
-    """A simulated machine that cannot leave a call in progress."""
+    """A simulated machine that performs only whole calls, because it lacks the methods ``begin`` and ``end``."""
 
     begin = end = None  # type: ignore[assignment]
 

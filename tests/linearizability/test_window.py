@@ -93,9 +93,9 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 
 
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
-    """A start that never returns may act at any time, but a hundred of them make the search no harder.
+    """Starts that never return may act at any time, but a hundred of them do not make the search harder.
 
-    The lost starts explain the exec, but not the state that is shown after the exec.
+    A lost start explains why the exec succeeds, but not why the container is shown as created after the exec.
     """
     lost = [f"{number} - start" for number in range(2, 102)]
     seen = history("0 1 create ok", *lost, "200 201 exec ok", "202 203 - =CONTAINER_CREATED")

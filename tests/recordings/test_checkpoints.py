@@ -38,7 +38,7 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
     # Each container has only one file, so the clauses about fields that keep their values are not exercised.
     untested = {name for name, count in judgement.covered.fields.items() if not count}
     assert {name for name, each in judgement.machine.requires.items() if each.keeps} == untested
-    # The file has no reason where containerd would show *Completed*.
+    # If containerd would show the reason *Completed*, the file contains no reason.
     assert {"completed-is-zero"} >= {each.clause for each in violations(found)}
     assert model != "container-status" or judgement.verdict == Holds()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """A handler that fails for the events in *bad*, but only *times* times in total.
+    """A handler that fails for the events in *bad*. In total, the number of failures is at most *times*.
 
     ``tried`` lists the handled events with their times. ``while_busy`` is called while an event is handled.
     """

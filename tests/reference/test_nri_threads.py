@@ -101,7 +101,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock, and for each an event that is set when it has to wait."""
+    """The states of a call and a plugin at a lock. An event in ``waits`` is set when the call or the plugin waits."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()

@@ -25,6 +25,6 @@ def test_the_page_is_true(name: str, calls: str) -> None:
 
 
 def test_at_night_the_whole_page_is_true() -> None:
-    """The whole page is only checked at night, because measuring every number takes minutes."""
+    """The whole page is checked only at night, because measuring all of its numbers takes minutes."""
     if TIMES > 1:
         assert page() == PAGE.read_text(encoding="utf-8")

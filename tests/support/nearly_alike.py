@@ -39,7 +39,7 @@ LATE = TOSS.replace("EARLY", '"one"').replace("LATE", ', one = "held"')
 def undecided(size: int) -> str:
     """Return a machine for which the number of sets of possible states grows exponentially with *size*.
 
-    At any call of ``a``, the machine may silently guess that the call *size* calls later is refused.
+    At any call of ``a``, the machine may silently decide that it will refuse the *size*-th call after this one.
     """
     states = "\n".join(f'n{n} = {{ about = "{n}.", shows = "-" }}' for n in range(size + 1))
     ways = [f'n{n} = "n{n + 1}"' for n in range(1, size)]

@@ -17,5 +17,8 @@ _EXHAUSTIVE: Final = 20
 
 
 def amount(quick: int, *, night: int) -> int:
-    """Return *quick* for the default profile. For a larger profile, return its share of *night*, at least *quick*."""
+    """Return *quick* for the default profile, and *night* for the profile ``exhaustive``.
+
+    For a profile in between, return a proportional part of *night*. The result is never less than *quick*.
+    """
     return quick if TIMES == 1 else max(quick, night * TIMES // _EXHAUSTIVE)

@@ -97,7 +97,7 @@ class Dynamics(Unobserved):
             for instant in self.rules.instants(each.state, row)
             if instant.way is None or instant.emits[:1] == (output,)
         )
-        # If some way emits this output after another output, an earlier event may have emitted this output.
+        # If a way emits *output* after another output, *output* may come from an event that happened earlier.
         certain = len(cells) == 1 and not any(output in way.emits[1:] for way in self.table.ways)
         left = frozenset(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         return Remainder(configurations=left, cells=cells if certain else frozenset())
@@ -109,7 +109,7 @@ class Dynamics(Unobserved):
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """Return the state *met* by a call, or an empty string if it is :data:`ABSENT` and no state shows this."""
+        """Return *met*, or an empty string if *met* is :data:`ABSENT` and no state of the machine shows that value."""
         return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
@@ -157,8 +157,8 @@ class Dynamics(Unobserved):
     def _fit_response(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
         """Return the explanation of *seen* as the response to *call*, or ``None`` if there is none."""
         reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
-        # If only an indefinite reply was seen, the call need not have taken effect. A whole call without a known
-        # reply has taken effect.
+        # A call with an indefinite reply need not have taken effect. If no reply was recorded, a call recorded as a
+        # whole, that is, on a line without a phase, has taken effect.
         vague = self.rules.indefinite(reply) and bool(reply or seen.phase)
         table = self.table
         indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
@@ -250,10 +250,10 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield the outcomes of a call that got the reply in *seen*, each with the state that the call may have met.
+        """Yield each state in which a call with the reply in *seen* may have acted, and the outcome of the call.
 
         Only the states in *states* are considered.  The outcome is ``None`` if the reply or the specification leaves
-        it open.
+        the outcome open.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:

@@ -1,8 +1,8 @@
 """The product of machines that take steps together, as a table whose states are created on demand.
 
-The state of a system consists of the states of all copies of its parts.  A joint event happens in one of its ways.
-The steps of a way together form one step of the system, and each of them is a step of a part
-(:meth:`fsm.machine.table.Table.step`).  A way is enabled only if all its steps are.
+The state of a system consists of the states of all copies of its parts.  A joint event may happen in different ways.
+Each way combines steps of parts (:meth:`fsm.machine.table.Table.step`) into one step of the system, and is enabled
+only if all these steps are enabled.
 
 Two reductions keep the product small.  A question about a few copies is answered on their cone of influence, and
 states that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
@@ -146,7 +146,7 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible if the moves that the table leaves out are allowed, too.
+        """Return the ways that would be possible if the moves that the table leaves out were also allowed.
 
         *state* is the target of each way.  The result is empty if no call takes time.
         """
@@ -159,7 +159,7 @@ class SystemTable:
         )
 
     def beyond(self) -> SystemTable:
-        """Return a copy of this table that includes ends of calls that the model does not specify."""
+        """Return a copy of this table that includes unspecified ends of calls."""
         tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
 

@@ -80,8 +80,8 @@ _PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
 class _AimPlace(NamedTuple):
     """A node in the search for runs that test the property.
 
-    ``number`` is the number of a place in the product. ``by`` is the index of the last way that changed the
-    property's progress, or -1.
+    ``number`` is the number of a place in the product. ``by`` is the index of the way that most recently changed the
+    progress of the property, or -1 if no way has changed it.
     """
 
     number: int
@@ -319,8 +319,8 @@ class Watch:
     def aims(self) -> tuple[Run, ...]:
         """Return runs of the machine whose last steps test the property, with shorter runs first.
 
-        No two runs take the same last step after the same progress of the property. Each stage of a call that takes
-        time counts as a step.
+        Runs that have the same last step differ in the progress of the property before that step. Each stage of a call
+        that takes time counts as a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):

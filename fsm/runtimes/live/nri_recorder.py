@@ -183,7 +183,7 @@ class ToldPlugin(NriRecorder):
         self._begun = len(self.recording)
         self.told: list[tuple[str, str]] = []
         self.refused: set[str] = set()
-        self.running: set[str] = set()  # ids of the containers that run according to the events received
+        self.running: set[str] = set()  # ids of the containers that are running according to the received events
         self.lost = ""  # the reason why the runtime closed the connection, or an empty string
 
     def join(self) -> None:

@@ -50,7 +50,7 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """The templates of all lines so far. At most *most* are kept, which must be a power of two.
+    """The templates of all lines so far, at most *most* of them. The maximum *most* must be a power of two.
 
     When half of the space is used up, all templates are forgotten and numbering starts again.
     """
@@ -237,12 +237,12 @@ class Variants:
 
 @dataclass(slots=True)
 class ScannedLines:
-    """Scanned lines with the effect, entity and time of each line, and the observations in them so far.
+    """Scanned lines with the effect, entity and time of each line, and the observations found in them so far.
 
     ``entities`` contains indices into ``ids``, whose first item is the empty id. Each row of ``moments`` contains a
-    time in nanoseconds, and its start and end in ``text``. Each item of ``said`` is an observation: the number of its
-    variant, the index of its id, and its row. If the variant is -1, the log itself made the observation, which is in
-    ``own``. The log has already received the replies among the first ``replied`` observations.
+    time in nanoseconds, and its start and end in ``text``. Each item of ``said`` describes an observation by the number
+    of its variant, the index of its id, and its row. If the variant is -1, the log itself made the observation, and
+    ``own`` contains it. Replies among the first ``replied`` observations have already been reported to the log.
     """
 
     cut: Scanned

@@ -1,8 +1,8 @@
 """Read a log in bulk, with the same result as reading it line by line.
 
 Compiled code scans the lines and finds their templates. Most templates are irrelevant, and most other templates
-determine the observation except for its id. A call on a container bypasses the joiner if the joiner would return it
-unchanged. If lines with the same template differ in meaning, the log itself reads them.
+determine the observation except for its id. A call on a container bypasses the log's joiner of pods and containers if
+the joiner would return it unchanged. Lines that differ in meaning despite having the same template are read one by one.
 """
 
 from typing import Final, NamedTuple

@@ -137,9 +137,9 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 ) -> tuple[Number, Number, Number]:
     """Copy the line at *start* to *text*, replacing each variable part by a one-byte placeholder.
 
-    Return the length of the text, the number of spans, and the position where scanning stopped. If the line is unfit,
-    the length is -1. A span contains the kind, start and end of a part and, if it is a time, its nanoseconds since the
-    epoch.
+    Return the length of the text, the number of spans, and the position where scanning stopped. The length is -1 if the
+    line cannot have a template. A span contains the kind, start and end of a part and, if the part is a time, its
+    nanoseconds since the epoch.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
     while at < end:
@@ -321,7 +321,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                     found[line, 1 + ids] = number
                     ids += 1
                 # The template also contains the index of each id among the distinct ids of the line, so a line that
-                # repeats an id has another template. Spans are in the order of their placeholders.
+                # repeats an id has a different template. Spans are in the order of their placeholders.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

@@ -247,7 +247,7 @@ class _Process(threading.Thread):
 
 
 class _Gate(Clock):
-    """A clock that makes a :class:`_Process` wait until it receives an order, and not until a point in time."""
+    """A clock that makes a :class:`_Process` wait for orders instead of for a point in time."""
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
         del until  # calls wait without a time limit
