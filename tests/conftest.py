@@ -19,8 +19,8 @@ collect_ignore = ["bench", "cli/corpus", "support/as_on_windows"]  # importing a
 pytest_plugins = ["browser_fixtures", "live_daemons"]
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True, database=None)
-settings.register_profile("thorough", max_examples=500, deadline=None)
-settings.register_profile("exhaustive", max_examples=2_000, deadline=None)
+settings.register_profile("moderate", max_examples=500, deadline=None)
+settings.register_profile("thorough", max_examples=2_000, deadline=None)
 settings.load_profile("default")
 
 

@@ -142,7 +142,7 @@ def test_the_nightly_run_tries_more() -> None:
 
     assert "--hypothesis-profile thorough" in script
     assert "export FSM_SPIN=again" in script
-    assert "export FSM_CRASHES=50" in script
+    assert "export FSM_CRASHES=200" in script
 
 
 def locked() -> dict[str, list[Version]]:
