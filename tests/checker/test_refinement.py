@@ -104,7 +104,7 @@ def test_random_machines_refine_alike(first: int) -> None:
             undecided += 1
 
     assert found == {True, False}
-    assert undecided <= TIMES
+    assert undecided < TIMES  # none by default
 
 
 def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:

@@ -53,8 +53,7 @@ def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
     if shown == "CONTAINER_EXITED":
         if finished == 0 or before(finished, created) or before(started, created):
             found.add("exited-has-an-end")
-        no_end = {GO_ZERO, None}  # a restart found a stopped task without an exit time
-        if finished not in no_end and reason not in {None, "StartError"} and before(finished, started, 1_000_000_000):
+        if finished != GO_ZERO and reason not in {None, "StartError"} and before(finished, started, 1_000_000_000):
             found.add("ends-after-the-start")
         if reason in {"", "Completed", "Error"} and code is not None and (code == 0) != (reason == "Completed"):
             found.add("completed-is-zero")
