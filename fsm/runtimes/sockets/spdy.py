@@ -79,7 +79,7 @@ SpdyEvent: TypeAlias = Opened | StreamData | Pinged
 
 
 class Spdy:
-    r"""An end of a SPDY connection, which converts between bytes and events.
+    r"""One end of a SPDY connection, which converts between bytes and events.
 
     >>> client, server = Spdy(), Spdy()
     >>> sent = client.open(1, {"streamtype": "stdin"}) + client.data(1, b"hello", over=True)
