@@ -147,7 +147,7 @@ def encodable(name: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text from an input as a single line, with escapes and, if it is too long, shortened."""
+    """Return text from an input as a single line, escaped, and shortened if it is too long."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
@@ -208,7 +208,7 @@ def plural(count: int, word: str) -> str:
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
     """Import a module that may have optional dependencies.
 
-    Raise :class:`InputError` for the input *of* if these dependencies, which *extra* installs, are missing.
+    If a dependency is missing, raise :class:`InputError` about the input *of*, with a hint to install *extra*.
     """
     try:
         return import_module(module)

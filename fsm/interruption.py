@@ -31,7 +31,7 @@ _STARVED: Final = f"unknown: there is no verdict, probably because {_MORE_MEMORY
 _CHECKING: Final = 0.05
 """CPU seconds between checks of the limits. This limits how much memory can be allocated in between."""
 
-_GRACE: Final = 10.0  # CPU seconds that a command has to end by itself after exceeding a limit
+_GRACE: Final = 10.0  # CPU seconds in which a command may end by itself after it has exceeded a limit
 
 _ECHO: Final = 1.0  # seconds in which a repeated signal is ignored: timeout(1) signals the process, and then its group
 
@@ -166,7 +166,7 @@ class Interruption:
         with woken, waking, self.ends(lambda: loop.call_soon_threadsafe(over.set)):
             for end in (woken, waking):
                 end.setblocking(False)  # noqa: FBT003
-            # Without this, a signal just before the loop blocks would not wake it.
+            # Without this reader, a signal that arrives just before the loop blocks would not wake the loop.
             loop.add_reader(woken, woken.recv, 64)
             before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
             try:

@@ -71,8 +71,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     values shown with the state.
 
     Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole call. In a
-    history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` are the source of the
-    observation, if it is not its position in the trace.
+    history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` are the place
+    where the observation was recorded, unless that place is the observation's own line of the trace.
 
     This is a ``msgspec`` struct because traces can have millions of observations, and ``msgspec`` decodes them
     directly from bytes.
@@ -100,10 +100,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    ``kinds[kind[i]]`` is the kind of observation ``i``. It consists of ``of`` and the fields that affect legality
-    (:class:`Key`). If ``kind[i]`` is -1, the arrays do not describe the observation, because it has fields or a rare
-    form. All batches of a recording share the list ``kinds``, which only grows. ``ids[entity[i]]`` is the id of the
-    entity, and ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown.
+    ``kinds[kind[i]]`` is the kind of observation ``i``: its ``of`` and the attributes that affect legality
+    (:class:`Key`). If ``kind[i]`` is -1, the arrays do not describe the observation, because it has ``fields`` or a
+    rare form. All batches of a recording share the list ``kinds``, which only grows. ``ids[entity[i]]`` is the id of
+    the entity, and ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown.
     """
 
     kinds: Sequence[Observation]

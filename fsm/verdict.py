@@ -23,4 +23,4 @@ class Unknown:
     why: str
 
 
-Verdict: TypeAlias = Holds | Fails | Unknown  # the answer to any question; each kind of question has narrower types
+Verdict: TypeAlias = Holds | Fails | Unknown  # the answer to any question; subclasses of these types hold the evidence

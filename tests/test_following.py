@@ -149,7 +149,7 @@ STATUS = """{"op": "ContainerStatus", "id": "c1", "start": 6000000000, "end": 60
 
 
 def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
-    """A call is judged only if no earlier call is still in progress.
+    """A call is judged only when the monitor no longer waits for calls that began earlier.
 
     A call is recorded when it ends, so a status may show a running container before its start is recorded.
     """

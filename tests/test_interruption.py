@@ -137,7 +137,7 @@ def test_the_same_signal_interrupts_later() -> None:
 
 
 def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
-    """A signal ends the event loop wherever it arrives in asyncio, and no step is lost."""
+    """A signal may arrive at any line of asyncio: the event loop ends, and neither a step nor the signal is lost."""
     script = [sys.executable, str(SUPPORT / "interrupted_loop.py"), "2400"]
 
     ran = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)

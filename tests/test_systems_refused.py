@@ -1,4 +1,4 @@
-"""A function for a single machine refuses a system, and the worst of several verdicts counts."""
+"""Functions for a single machine refuse a system. If several models are judged, the worst verdict counts."""
 
 from collections.abc import Callable
 from pathlib import Path

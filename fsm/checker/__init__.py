@@ -254,7 +254,7 @@ def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
 def as_known(
     of: claims.Specification[M], profile: str | None, limit: int = LIMIT, ending: Ending = on
 ) -> claims.Specification[M]:
-    """Return the specification *of* with the failures that are expected under *profile*.
+    """Return *of*, a specification, with the failures that are expected under *profile*.
 
     *profile* may be a version or a set of versions.  A property is expected to fail if it is a known failure of a
     profile covered by *profile* and its verdict is ``Refuted`` or ``Undecided``.

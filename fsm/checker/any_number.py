@@ -40,7 +40,7 @@ class _Deciding:
     def _crowd(self) -> Crowd | NoCrowdError:
         try:
             return Crowd(self.three.system, self.two.system, self.part)
-        except NoCrowdError as error:  # returned, not raised, to be cached: every property would get the same error
+        except NoCrowdError as error:  # returned, because cached_property does not cache an error that is raised
             return error
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:

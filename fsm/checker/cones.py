@@ -288,8 +288,8 @@ class _Both:
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
         """Return a lower bound for the length of a run of the whole system through one of *sequences*.
 
-        The bound is ``None`` if there is no such run, -1 if that is unknown, and *inside* if nothing happens outside
-        the cone.
+        The bound is ``None`` if there is no such run, and -1 if that is unknown.  If nothing happens outside the cone,
+        the bound is *inside*, which the caller has found for runs inside the cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
@@ -347,7 +347,7 @@ class _Elsewhere:
     def _left(self, condition: Condition) -> Iterator[Condition]:
         """Yield conditions on the cone that replace *condition* for instants outside the cone.
 
-        If *condition* holds at such an instant, the last instant of the cone before it meets at least one of them.
+        If *condition* holds at such an instant, at least one of them holds at the last earlier instant of the cone.
         """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)

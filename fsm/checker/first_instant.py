@@ -1,7 +1,7 @@
 """Find the first instant at which a condition holds in any run of a small machine.
 
-Most claims are about a single instant, and a small machine has few instants.  They are listed in breadth-first order,
-so the first instant at which a condition holds is the end of a shortest run.
+Most claims are about a single instant: the initial state or one step.  A small machine has few of these.  They are
+listed in breadth-first order, so the first instant at which a condition holds is the end of a shortest run.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 class StepCache:
     """A cache of the steps of *table* for each set of error codes that a property distinguishes.
 
-    *like* is the cache of a similar machine, such as the original of a mutant.  Only the steps from the state
-    with the number *but* differ; the steps from all other states are shared with *like*.  *concluded* holds conclusions
-    about tables with the same behaviour, so that no new search is needed for them.
+    *like* is the cache of a similar machine, such as the original of a mutant.  The two machines differ only
+    in the steps from the state number *but*, so all other steps are shared.  *concluded* holds the conclusions of
+    earlier searches, so that a table with the same behaviour as an earlier table needs no new search.
     """
 
     def __init__(
@@ -182,8 +182,8 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that the property distinguishes, and the reply ``error`` may be any of them.  If
-    *plain* is given, it has the steps without these distinctions, and only the additional steps are computed.
+    *codes* are the error codes that the property distinguishes, and the reply ``error`` may be any of them.  *plain*
+    contains the steps for a property that distinguishes no codes.  If it is given, only the further steps are computed.
     """
 
     def __init__(

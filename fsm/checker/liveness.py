@@ -51,7 +51,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     due = [node for node in depth if node.due]
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
-    # If no node is due, the source never holds, or the target always holds in the same step: find out which.
+    # If no node is due, the source is never true, or the target is always true in the same step: find out which.
     return proved_or_vacuous(stepping, limit, [] if due else [claim.source]), counts
 
 
@@ -74,7 +74,7 @@ class LeadsToGraph:
         links = self.links[node] = []
         for step in self.steps.after(node.state):
             link = _Link(node, step, DueNode(step.way.to, self.due(due=node.due, instants=step.instants)))
-            # In a step with several outputs, the target may hold first, and the source may hold again after it.
+            # In a step with several outputs, the target may be true at one instant, and the source at a later one.
             if node.due and link.to.due and not any(self.target(at) for at in step.instants):
                 links.append(link)
             yield link

@@ -106,8 +106,8 @@ SIGHT = ""
 class BeliefTable:
     """A numbered list of beliefs about the machine *other*.
 
-    If *whole* is true, all events of this machine are observed.  Otherwise, only its calls and the shared signals are
-    observed.
+    If *whole* is true, all events of *other* are observed.  Otherwise, only its calls and the signals that it shares
+    with the machine of *table* are observed.
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
@@ -151,9 +151,9 @@ class BeliefTable:
         return belief
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """Return a belief in *beside* that allows no more than *belief*, or add *belief* and return it.
+        """Return a belief from the list *beside* that allows no more than *belief*, or add *belief* and return it.
 
-        *beside* keeps only minimal beliefs.
+        Beliefs that allow more than the added belief are removed from the list.
         """
         within = self._beliefs.within
         for known in beside:
@@ -262,5 +262,5 @@ class _Product:
         if ANY_ERROR not in replies:
             return replies
         mentioned = {code for way in self.belief_table.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
-        # The other machine always allows its own indefinite replies, so they are not added.
+        # The result need not contain the indefinite replies of the other machine, because it always allows them.
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))

@@ -135,7 +135,7 @@ def retaken(
     alike: Callable[[RunStep, RunStep, int], bool],
     most: int = UNLIMITED,
 ) -> Run | None:
-    """Return a run from *start* to a ``found`` edge that matches *run*, or ``None`` if there is none.
+    """Return a run that matches *run* and leads from *start* to a ``found`` edge, or ``None`` if there is none.
 
     ``alike(step, taken, to)`` compares *step*, a step of *run*, with the step *taken*, which leads to *to*.  At most
     *most* nodes are tried.
@@ -162,9 +162,9 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test that :func:`retaken` can use to compare steps from *of* with steps from *stepping*.
+    """Return the argument ``alike`` of :func:`retaken` for a run of *of* that is retaken in *stepping*.
 
-    The test passes if *of* does not distinguish the target states of the two steps.
+    Two steps are alike if *of* does not distinguish their target states.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -190,7 +190,7 @@ class SequenceAutomaton:
         self.steps = stepping.distinguishing(tests.codes)
         self.conditions = tests.conditions
         self.until = tests.until
-        self._shared = tests.edges if stepping.like else None  # edges shared with the cache ``like``
+        self._shared = tests.edges if stepping.like else None  # edges shared with ``stepping.like``, another cache
 
     @property
     def start(self) -> SequenceNode:

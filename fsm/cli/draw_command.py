@@ -203,11 +203,11 @@ def command(
     first: int | None,
     last: int | None,
 ) -> int:
-    """Draw models, or write them as tables; or draw a recording.
+    """Draw models or a recording, or write models as tables.
 
-    MODEL is a name from 'fsm list' or the path of a model file. With --output and no MODEL, draws all shipped models. A
-    picture shows the events that change the state; the others are listed below it, or drawn with --show. The table
-    (markdown) shows every event in every state.
+    MODEL is a name from 'fsm list' or the path of a model file. With --output and no MODEL, all shipped models are
+    drawn. A picture shows the events that change the state; all other events are listed below the picture, or drawn
+    with --show. A table (markdown) shows every event in every state.
 
     \b
     dashed state     a call is in progress; other calls may come meanwhile

@@ -32,8 +32,8 @@ def help_command(ctx: click.Context, name: str | None) -> int:
 def explain_command(codes: tuple[str, ...]) -> int:
     """Explain an error code such as FSM104. Each error in an input has a code.
 
-    Shows what the rule finds, why that is wrong, and an example before and after the fix. Without a CODE, lists all
-    rules.
+    The explanation says what the rule finds and why that is wrong, and shows an example before and after the fix.
+    Without a CODE, all rules are listed.
 
     \b
     fsm explain FSM104

@@ -35,7 +35,7 @@ _BETWEEN: Final = 1_000  # number of batches between clean-ups of data that is n
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """Prints violations as they are found. With the profile ``auto``, a new version starts a new judgement."""
+    """Prints violations as they are found. With the profile ``auto``, begins a new judgement at each new version."""
 
     begin: Callable[..., Judging]
     auto: bool

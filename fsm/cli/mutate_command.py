@@ -88,14 +88,14 @@ def command(
     """Find errors in a model that its properties would miss, or errors in a recording that its judge would miss.
 
     MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models are
-    mutated. A mutant of a machine has one change in one cell, which is an event in a state: another target or reply,
-    another kind of cell, an output dropped, added or swapped, or an alternative dropped. A mutant of a system has one
-    change in a joint event: a step dropped, repeated or swapped, a condition dropped or negated, or a way or an outcome
-    removed or added.
+    mutated. A mutant of a machine changes one cell, which is an event in a state. The mutant changes the target, the
+    reply or the kind of the cell, or drops, adds or swaps an output, or drops an alternative. A mutant of a system
+    changes one joint event. The mutant drops, repeats or swaps a step, drops or negates a condition, or removes or adds
+    a way or an outcome.
 
-    A property kills a mutant if its result on the mutant is not as stated. A mutant that no property kills is either
-    equivalent to the model, or it survives: a property is missing. A property whose result on the model itself is not
-    as stated kills nothing.
+    A property kills a mutant if the result of the property on the mutant is not as stated. If no property kills a
+    mutant, the mutant is either equivalent to the model, or it survives, which means that a property is missing. A
+    property whose result on the model itself is not as stated kills nothing.
 
     Properties that compare with another machine are tried only on mutants that all other properties let pass. For a
     system, only the first property that kills a mutant is listed. If standard error is not a terminal, progress is
@@ -213,5 +213,5 @@ def _mutate(
         outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
         )
-    found = tuple(outcomes)  # Unsound properties are known only when all outcomes are known.
+    found = tuple(outcomes)  # Unsound properties are collected while the outcomes are computed.
     return report.Mutated(specification=stated, outcomes=found, unsound=tuple(unsound))

@@ -304,7 +304,7 @@ def refuse(*rules: tuple[str, object, str]) -> None:
 
 
 def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _Read]:
-    """Map each name to the result of *read*. Raise :class:`InputError` with the problems of all names."""
+    """Map each name to the result of *read*. If *read* fails, raise one :class:`InputError` with all problems."""
     found: dict[str, _Read] = {}
     problems: list[Problem] = []
     for name in dict.fromkeys(names):

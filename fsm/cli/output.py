@@ -94,14 +94,14 @@ def write(path: Path, content: str | bytes) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open *path* so that its content is replaced atomically. Special files such as pipes are written directly.
 
-    Until the new file is complete, it has no name if the file system supports that, and otherwise a temporary name.
-    Therefore, an interrupted command leaves nothing behind. Raise ``OSError`` if writing fails.
+    If the file system supports unnamed files, the new file has no name until it is complete, so an interrupted command
+    leaves nothing behind. Other file systems need a temporary name. Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # not earlier, because a pipe such as /dev/stdout has no real file path
+    path = Path(os.path.realpath(path))  # only now, because a pipe such as /dev/stdout has no real path
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle, opened = _new_file(temporary)

@@ -54,7 +54,7 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
             message = f"{step.event} takes no time, so it has no separate begin and end; leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
-        # The last expected outcome of a crash belongs to the restart.
+        # After a crash, the last expected outcome is the outcome of the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         options.require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _FOREIGN: Final = "fsm.foreign schemes"
 
-_DELAY: Final = 0.05  # Maximum random delay in seconds before a call. Most calls take about as long.
+_DELAY: Final = 0.05  # maximum random delay in seconds before a call; most calls take about that long
 
 
 class _TestCommand(click.Command):
@@ -180,8 +180,8 @@ def command(
 
     MODEL is a name from 'fsm list' or the path of a model file. A system is tested as the one machine that its parts
     form together. The test aims at every step of the machine in every state, whether legal, ignored, refused or
-    unspecified, and the steps that follow show whether SUT is in the right state. If all of that is legal, tests with
-    random steps follow. A failure is shrunk, and reported with what would have been legal. SUT is one of:
+    unspecified, and the steps that follow show whether SUT is in the right state. If all these tests pass, tests with
+    random steps follow. A failure is shrunk, and the report says what would have been legal. SUT is one of:
 
     {rows}
 
@@ -322,7 +322,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
-    """Return the machine for planning tests, and the profile to tolerate unless the machine already includes it."""
+    """Return the machine for planning tests, and the profile to tolerate if the machine does not include it already."""
     name, profile, parts = request.model, request.profile, dict(request.parts)
     try:
         machine = scheme.machine(request) if scheme else None

@@ -1,4 +1,4 @@
-"""Find the shortest steps by which a client can exercise each cell of a machine.
+"""Find the shortest path by which a client can exercise each cell of a machine.
 
 A client makes calls one at a time and waits for events that happen by themselves. A path may
 have other requirements, called needs; paths whose needs are easier to meet are preferred.
@@ -25,7 +25,7 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """Requirements of a path other than calls and events that happen by themselves, from easy to hard."""
+    """Requirements of a path, from easy to hard. Calls and events that happen by themselves do not count."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another call is in progress
@@ -37,7 +37,7 @@ class Need(IntEnum):
     CANNOT = 8  # the model says that the event cannot happen in this state
 
 
-CALLS: Final = frozenset({Need.FAILURE})  # the needs that a single client can satisfy with its own calls
+CALLS: Final = frozenset({Need.FAILURE})  # requirements that a single client can meet by making calls
 
 _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),

@@ -63,8 +63,8 @@ def concurrently(
     test a pair of concurrent events that can both change the state or emit an output. A thread that runs longer than
     *patience* seconds counts as hanging. *pace* sets the timing if the SUT is remote.
 
-    If the SUT judges itself, *events* are only the calls, *each* is ignored, and *examples* times *repeats* longer
-    programmes run once each. The search then ends after *most* races of kinds that are not in *known*.
+    If the SUT judges itself, *events* are only the calls, *each* is ignored, and each of *examples* x *repeats* longer
+    programmes runs once. The search then ends when *most* races are found, not counting races of a kind in *known*.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated
@@ -114,7 +114,7 @@ def concurrently(
         programmes=len(runs.done),
         runs=runs.done.total(),
         events=sum(number * sum(map(len, programme.threads)) for programme, number in runs.done.items()),
-        cut=runs.cut and (runs.gone or not judging),  # Judging searches are expected to use all of their time.
+        cut=runs.cut and (runs.gone or not judging),  # A search of a self-judging SUT is expected to use all its time.
     )
     shrunk = []
     for race in found:
@@ -162,7 +162,7 @@ def _random_programmes(
     """Yield random programmes with 2 to *threads* threads.
 
     The number of events of each thread is chosen from *lengths*. About half of the events have an effect in the state
-    in which the threads start. If *after* is true, a programme may end with an event that happens after its threads.
+    in which the threads start. If *after* is true, a programme may end with an event after its threads have ended.
     """
     while True:
         before = chance.choice(list(ways))

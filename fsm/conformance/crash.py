@@ -142,8 +142,8 @@ def crashed(
     """Crash *sut* partway through *edge*, and check its state after the restart.
 
     *sut* must be at the source of *edge*, and *again* brings it back there. *whole* is the state and record of the
-    SUT if it restarts after the whole event, or ``None`` if that has not been tried yet. Return whether the SUT
-    crashed, the state that it shows, the fault or an empty string, and *whole*.
+    SUT if it restarts after the whole event, or ``None`` if that has not been tried yet. Return four results: whether
+    the SUT crashed; the state that it shows; the fault, or an empty string; and *whole*, which is now known.
     """
     if whole is None:
         by_itself, whole, *_ = _crash_once(plan, sut, edge, step._replace(point=WHOLE))

@@ -197,7 +197,7 @@ class Execution:
             self._failed_attempts[wanted.source, wanted.step] += 1
             if len({edge.step for edge in fit}) == 1:
                 self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
-            # Property tests keep trying, because behaviour that contradicts the model may break the property.
+            # Property tests never give up a step, because behaviour that contradicts the model may break the property.
             often = self._failed_attempts[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
             if self.watch is None and often:
                 self.cover.give_up(wanted)

@@ -112,8 +112,8 @@ class Cover:
     ``ambiguous`` if other states were also possible. ``compared`` counts how often the outputs of a pair were seen.
     ``arranged`` contains the steps whose outcome the SUT has promised, ``unarranged`` the outcomes that the SUT cannot
     arrange, and ``hopeless`` the steps that never occurred in many attempts. ``unsupported`` maps an event at a point
-    to the reason why the SUT does not support it. A test that crashes the SUT during its last event has an entry in
-    ``whole``: the state and record of the SUT if it restarts after this event has been completed.
+    to the reason why the SUT does not support it. For each test that ends with a crash during its
+    last event, ``whole`` contains the state and record of a SUT that restarts after it has completed the event.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)

@@ -207,7 +207,7 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
     """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
 
-    If the method catches the exception, it is raised again every *timeout* seconds, and when the method returns.
+    If the method catches the exception, raise it again after every further *timeout* seconds and after the return.
     Calls from threads other than the main thread have no time limit.
     """
     if current_thread() is not main_thread():

@@ -112,8 +112,8 @@ class Oracle:
         )
         here = before
         if seen.reply is None and (begun := self.legal(before, step, replace(seen, shows=""))):
-            # The call may still be in progress. The violation is then that the SUT shows this state before the
-            # call has returned.
+            # The call may still be in progress. Then the SUT violates the model because it shows this state before
+            # the call has returned.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)

@@ -54,9 +54,9 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]  # the point, the event, and
 class Edge(NamedTuple):
     """A step from one point to another. ``to`` is ``None`` if the model does not specify the step.
 
-    ``cells`` and ``choice`` have one element for each stage of the step: the (row, state) pair that the stage
-    exercises, and whether there are several outcomes to choose from. ``ways`` holds the outcome of each stage in the
-    table. An unspecified last stage has no outcome.
+    For each stage of the step, ``cells`` contains the (row, state) pair that the stage exercises, and ``choice`` says
+    whether the stage has several outcomes to choose from. ``ways`` contains the stages' outcomes from the table, except
+    that an unspecified last stage has no outcome.
     """
 
     source: Point

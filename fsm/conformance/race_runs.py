@@ -61,7 +61,7 @@ Try: TypeAlias = tuple[Programme, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The events that the SUT sent, timed by the monotonic clock, and the contents of its files by suffix."""
+    """The events that the SUT sent, timed by the monotonic clock, and a map from suffixes of its files to contents."""
 
     told: tuple[Operation, ...]
     files: Mapping[str, bytes]
@@ -194,7 +194,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Return *repeats* runs of each programme, interleaved on a remote SUT, where time may run out."""
+        """Return *repeats* runs of each programme. A remote SUT runs in rounds, because time may run out."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))

@@ -32,7 +32,7 @@ from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
-MISSED: Final = 10  # number of attempts at a step of a frugal tour
+MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
 REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave time for more programmes
@@ -181,7 +181,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                     return
 
 
-MOST_FAILURES: Final = 3  # failures of one kind after which the event is not tried again, if the SUT has costly events
+MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
 
 
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
@@ -218,7 +218,7 @@ def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: boo
     avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
         path = oracle.plan.path(oracle.plan.start, edge.source, without=avoided)
-        # A remote SUT does not arrange the outcome of a restart, so one crash at each effect is enough.
+        # A test cannot choose the outcome of a remote SUT's restart, so one crash at each effect is enough.
         if far and (path is None or edge in tried or avoided(edge)):
             continue
         tried.add(edge)

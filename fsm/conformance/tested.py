@@ -188,7 +188,7 @@ class Tested:
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
         """Outcomes that never occurred, although other outcomes of the same cell did, as (row, state, name) tuples.
 
-        Deviations are left out, and so are outcomes that the SUT cannot arrange or exempts from testing.
+        Deviations are left out. So are outcomes that the SUT cannot bring about or has excluded from the tests.
         """
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}

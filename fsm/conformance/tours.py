@@ -1,9 +1,9 @@
-"""Choose the sequences of steps, called tours, that the tests of a plan take.
+"""Choose sequences of steps, called tours, for the tests of a plan.
 
-Different states may look the same. A test therefore follows each step with a few short runs that only the right state
-answers correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978).
-Outcomes that can be arranged count as inputs. A SUT that passes and has no more states than the machine is correct. A
-frugal tour takes only a few of the steps that the SUT declares costly.
+Different states may look the same. After each step, a test therefore takes a few short runs that distinguish the right
+state from all others, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*,
+1978). Outcomes that can be arranged count as inputs. A SUT that passes and has no more states than the machine is
+correct. A frugal tour takes only a few of the steps that the SUT declares costly.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ class FrugalTour:
     """Finds routes that take all given edges with few costly events.
 
     ``left`` holds the points and steps of the edges that are left. A route leads to the nearest of these edges, if
-    possible along cheap edges only. The second choice is a route of costly edges only, because several in a row cost
-    no more than one; the last is a route of both. At each point, one outcome of a costly event is enough if the other
-    outcomes occur at other points. Edges that have failed, or for which *avoided* returns true, are not taken.
+    possible along cheap edges only; else along costly edges only, because several of them in a row cost no more than
+    one; else along edges of both kinds. At each point, one outcome of a costly event is enough if the other outcomes
+    occur at other points. Edges that failed, or for which *avoided* returns true, are not taken.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

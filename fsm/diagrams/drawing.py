@@ -209,10 +209,10 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Map each name in *drawn* to the states of *machine* that it denotes, which may be none.
+    """Map each name in *drawn* to the states of *machine* that it denotes, if any.
 
-    The lines below a name may list further states that are drawn as the same box. If a state has no alias and is not
-    drawn, but exactly one name denotes states that show the same value, then that name denotes this state too.
+    The lines below a name may list further states that are drawn as the same box. A name also denotes a state that is
+    not drawn and has no alias, if no other name denotes states that show the same value as this state.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():

@@ -63,8 +63,8 @@ class KnownEntities:
             if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
                 outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
         outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
-        self.full = dict(_full_entities(self.counts))  # maps shortened entities to full ones
-        for short, whole in self.full.items():  # A full id never denotes another entity.
+        self.full = dict(_full_entities(self.counts))  # maps entities with a shortened id to entities with the full id
+        for short, whole in self.full.items():  # A full id is never a shortened id of another entity.
             self.counts[whole] += self.counts.pop(short)
         # Maps each entity to its container.
         self.outer = {each: self.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
@@ -137,7 +137,7 @@ class ChartStep:
     seen: Observation
     entity: RecordedEntity | None
     order: int
-    mate: "ChartStep | None" = None  # the reply to a request, or the request of a reply
+    mate: "ChartStep | None" = None  # the reply if this step is a request, or the request if this step is a reply
     sure: bool = True
     inside: bool = True
 
@@ -148,7 +148,7 @@ class ChartStep:
 
     @property
     def cuts(self) -> bool:
-        """Whether calls in progress end at this step, or may have ended."""
+        """Whether this step ends all calls in progress (a restart), or may hide their ends (missing observations)."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
@@ -188,7 +188,7 @@ class ChosenSteps:
     files: tuple[str, ...]
     form: RecordingForm
     steps: tuple[ChartStep, ...]
-    entities: tuple[RecordedEntity, ...]  # each outer one before those inside it
+    entities: tuple[RecordedEntity, ...]  # each outer entity precedes the entities inside it
     chosen: RecordedEntity | None = None  # the entity that the user chose
 
 
@@ -256,7 +256,7 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
         if last is not None and timed and _is_repeated_status(last, step):
             last.lines += step.lines
             last.seen = step.seen
-            if step.mate is not None:  # If `step` is not in a pair, `last` is.
+            if step.mate is not None:  # `step` is dropped, so its mate no longer has a mate.
                 step.mate.mate = None
         else:
             found.append(step)
@@ -291,7 +291,7 @@ class _Choice:
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._is_chosen(line))
             self._calls.add(step, self._possible_entities(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in form.creates:
-                step.mate.entity = entity  # In a certain pair, the reply names the entity that the request creates.
+                step.mate.entity = entity  # The pair is certain: its reply names the entity that the request creates.
             if not step.inside:
                 continue
             if self.one is None:

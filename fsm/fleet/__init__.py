@@ -47,7 +47,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 class GatheredCause(Struct, frozen=True, kw_only=True):
     """All violations with the same cause, or all uses of a tolerated deviation.
 
-    If ``others`` is true, these are the violations whose causes are too many to list.
+    If ``others`` is true, these are all violations of one level whose causes are not listed separately.
     """
 
     clause: str

@@ -36,8 +36,8 @@ from fsm.trace import Batch
 class RecordingPart(Struct, frozen=True, kw_only=True):
     """The results for a part of a recording.
 
-    ``whole`` summarises all observations in the part, and ``of_all`` only the observations about all entities, which
-    are in every part.
+    ``whole`` summarises all observations in the part. ``of_all`` summarises only the observations about all entities,
+    because every part contains these observations.
     """
 
     whole: Summary
@@ -54,7 +54,7 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
 
 
 def _recording_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
-    """Return the share of a whole recording. Results that every part *repeated* are counted only once."""
+    """Return *added*, the sum of *parts*, as one recording. Count *repeated*, which every part contains, only once."""
     times = len(parts) - 1
     found = structs.replace(
         added,

@@ -88,12 +88,12 @@ def judge(
 ) -> JudgedFleet:
     """Judge the recordings in *frame*. The optional columns ``node`` and ``file`` identify the recordings.
 
-    Rows are either lines or observations. Lines of logs or of recorded calls have their text in ``value`` and their
-    number in ``line``. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
-    first of ``row``, ``line`` and ``at`` that exists. *models* must name the machines, unless the rows come from
+    Rows are either lines or observations. For a line of a log or of recorded calls, ``value`` is the text and ``line``
+    is the number. Observations have the columns of ``docs/reference/trace-format.md``. They are ordered by ``row``, or
+    if this column is missing by ``line``, or else by ``at``. *models* must name the machines, unless the rows come from
     ``fsm convert``.
 
-    If *by* is ``entity``, the entities of each recording are divided into *parts* parts that are judged separately.
+    If *by* is ``entity``, the entities of each recording are divided into *parts* groups that are judged separately.
     *unseen* and *fresh* have the same meaning as in the header of a trace. For the other arguments, see
     :func:`fsm.monitor.judgement.judge`. Shipped models are loaded on the cluster by name, and other machines
     are sent to it.

@@ -245,7 +245,7 @@ STATE: Final = (*NESTED, "initial", "final", "enter", "exit", "transitions", "do
 SLOTS: Final = ("before", "on", "after")
 TRANSITION: Final = (*SLOTS, "event", "target", "cond", "unless", "internal", "initial")
 ACTIONS: Final = ("assign", "raise", "log", "if", "foreach", "send", "cancel", "script")
-# Attributes of the library's state machines, which cannot be used as the id of a state.
+# Ids that no state can have, because the library's state machines have attributes with these names.
 TAKEN: Final = {
     *("configuration", "current_state_value", "history_values", "model", "prepare", "send"),
     *("start_configuration_values", "state_field", "states", "states_map"),

@@ -1,9 +1,9 @@
 """Convert machines to and from configurations of the library `transitions`, and find its machines in Python files.
 
 A configuration is a dictionary, either in the library's markup form or with arguments of the constructor.  A trigger
-becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception, as it does in states
-without a transition for it, unless invalid triggers are ignored.  Machines are written in the markup form, as JSON and
-without outputs, for ``MarkupMachine(markup=json.load(file))``.
+becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception.  In a state without
+a transition for it, a trigger raises an exception, unless invalid triggers are ignored.  Machines are written in the
+markup form, as JSON and without outputs, for ``MarkupMachine(markup=json.load(file))``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MACHINE: Final = (
 )
 NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
 STATE: Final = (*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label")
-# Keys of a transition, in the order of its items if it is written as a list.
+# Keys of a transition. If a transition is written as a list, its items have the same order.
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
 
 ALL: Final = "*"
@@ -185,7 +185,7 @@ def _ordered_transitions(root: YamlNode, places: Iterable[str], initial: str) ->
 
 
 def transitions(machine: Machine) -> str:
-    """Return *machine* as JSON in the markup form, ending in a newline.
+    """Return *machine* as JSON for the library's ``MarkupMachine``, with a newline at the end.
 
     >>> from fsm.language.library import load
     >>> msgspec.json.decode(transitions(load("examples/models/door.toml")))["initial"]
@@ -220,7 +220,7 @@ class FoundMachine:
     made: str  # evaluates to the object that has the machine
     fresh: bool  # whether this is a new object each time
     inside: str  # ``made + inside`` evaluates to the machine
-    moved: str  # ``made + moved`` evaluates to the model on which its triggers are called
+    moved: str  # ``made + moved`` evaluates to the machine's model, which has the triggers as methods
 
 
 def found(path: Path, name: str = "") -> FoundMachine:

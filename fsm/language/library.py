@@ -214,7 +214,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return *system* with the numbers of copies in *counts*. Other parts keep the number in the file.
+    """Return *system* with the numbers of copies in *counts*. Other parts keep the number that the file specifies.
 
     Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
     """
@@ -309,10 +309,10 @@ def single(specification: Specification[System]) -> Specification[System]:
 
 
 def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
-    """Return the specification of the system with other numbers of copies (see :func:`counted`).
+    """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
     Claims about each copy of a part are made about copy number *copy*. If *copy* is not 0, all other properties are
-    left out. With *counts*, no sizes are expected, because the sizes in the file are for its own numbers of copies.
+    left out. The sizes in the file are for the numbers of copies in the file, so *counts* removes them.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)

@@ -43,7 +43,7 @@ Definition: TypeAlias = Annotated[Text | Annotated[list[Name], Tag("<list>")], B
 
 
 class Form(BaseModel):
-    """Base of all forms.  Strict, closed and frozen: an unknown word is an error, never ignored."""
+    """Base of all forms.  Values must have the exact type, unknown words are errors, and instances are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -274,7 +274,7 @@ class WrittenDrawing(Form):
 
 
 class Titled(Form):
-    """Base of the first tables of models and systems."""
+    """Base of the ``machine`` table of a model and of the ``system`` table of a system."""
 
     name: Name
     title: str

@@ -146,7 +146,7 @@ Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_
 
 
 class WrittenStep(Form):
-    """A step of a joint event: an event of one or every copy of a part, or several steps for each copy in turn."""
+    """A step of a joint event: an event in one copy or in all copies of a part, or steps for each copy in turn."""
 
     do: str | None = Field(None, description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]], or: reset [every] PART.")
     each: Name | None = Field(None, description="The part for whose copies, in turn, the steps are taken.")

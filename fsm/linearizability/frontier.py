@@ -51,9 +51,9 @@ class Frontier:
     def begin_anywhere(self, open_: Iterable[int]) -> None:
         """Start in any state, while the operations *open_* are in progress.
 
-        Each of these operations may or may not have taken effect already.  Its return and the value that it showed
-        are ignored.  An operation that never returned represents any number of similar operations, so it may take
-        effect repeatedly.
+        Each of these operations may or may not have taken effect already.  The return of the operation and the value
+        that it showed are ignored.  An operation that never returned represents any number of similar operations, so it
+        may take effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]

@@ -99,7 +99,7 @@ def _covers(more: Situation, less: Situation) -> bool:
 
 
 class Seen:
-    """The observed outputs.  Progress is the number of outputs that have been emitted so far."""
+    """The observed outputs.  The methods express progress as the number of outputs that have been emitted so far."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
@@ -160,7 +160,7 @@ class Moves:
     Operations are identified by their numbers.  *outputs* is ``None`` if the outputs were not observed.  *unseen* lists
     the rows of unseen events, which may happen at any instant.  ``early`` contains the operations that were called
     before the observation began.  They may have taken effect already, and their returns are ignored.  ``again``
-    contains the rows whose events may happen, and whose calls may begin or end, at any instant.
+    contains rows of events that may happen at any instant.  If such an event is a call, it may begin or end then.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state, with the value that it ``shows`` to observers, and with its role in the lifecycle, ``kind``."""
+    """A state, the value that it ``shows`` to observers, and its ``kind``, which is its role in the lifecycle."""
 
     name: str
     about: str
@@ -341,9 +341,9 @@ class Machine:
     def profiled(self, profile: str | None) -> Profile | None:
         """Return the profile called *profile*, limited to the version in this name.
 
-        If *profile* is the exact name of a profile, the result is its first version, with the deviations of all its
-        versions.  Names joined by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the same
-        cell differently.  Return ``None`` if a name matches no profile, or more than one.
+        If *profile* is the exact name of a profile, the result describes the first version of this profile, but
+        includes the deviations of all its versions.  Names joined by ``+`` combine profiles.  Raise :class:`InputError`
+        if two of them replace the same cell differently.  Return ``None`` if a name matches no profile, or several.
 
         >>> from fsm.language.library import load
         >>> machine = load("examples/models/washer.toml")

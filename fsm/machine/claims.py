@@ -15,8 +15,8 @@ from fsm.machine.conditions import In, Sequence, WrittenCondition
 from fsm.machine.fields import Requirement
 from fsm.machine.product.system import System
 
-ANY_PROFILE = "*"  # key of fails that matches every profile, and also the machine without a profile
-NO_PROFILE = "none"  # key of fails and expect for the machine without a profile
+ANY_PROFILE = "*"  # key of ``fails`` that matches every profile, and also the machine without a profile
+NO_PROFILE = "none"  # key of ``fails`` and ``expect`` that selects the machine without a profile
 
 M = TypeVar("M", bound=Machine | System)
 M_co = TypeVar("M_co", bound=Machine | System, covariant=True)

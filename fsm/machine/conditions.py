@@ -47,7 +47,7 @@ class Happens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replies:
-    """A call to ``event`` replies with ``reply``, where ``error`` matches any error."""
+    """A call to ``event`` returns the reply ``reply``. If ``reply`` is ``error``, any error matches."""
 
     event: str
     reply: str

@@ -192,7 +192,7 @@ class Undecided(Unknown):
 class Unwritten(Unknown):
     """The verdict is open, because the model does not specify how a call in ``state`` ends.
 
-    ``run`` is a counterexample or a witness only if the call of ``event``, which ``copy`` makes, may end there.
+    ``run`` is a counterexample or a witness only if the call of ``event`` by ``copy`` may end in that state.
     """
 
     event: str

@@ -18,7 +18,7 @@ _NONE: Final[Mapping[str, FieldValue]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A requirement of a clause on the fields that are shown with one of ``states``.
+    """A requirement that a clause makes on the fields of an observation that shows one of ``states``.
 
     - Fields in ``set`` are neither 0 nor empty.  Fields in ``unset`` are 0 or empty.
     - ``not_before`` maps a field to another one.  If both times are set, the first may be at most ``slack``

@@ -27,7 +27,7 @@ def idle(kind: str) -> frozenset[str]:
 
 
 class Cause(Enum):
-    """The kind of a violation: the part of the trace that is illegal."""
+    """The kind of a violation, which names the part of the trace that is illegal."""
 
     REPLY = "reply"
     STATE = "state"
@@ -107,9 +107,9 @@ class Violation:
     operations, ``stretch`` is the part that cannot be put in a legal order.
 
     If ``clause`` is a property, ``illegal`` is the sequence that breaks it, and ``lines`` are the lines of this
-    sequence.  The last of them is the line of the observation.  If fields are wrong, ``illegal`` names them and
-    ``found`` contains their values.  If a time limit is exceeded, the entity should have left the state
-    ``illegal`` within ``limit`` of the first of ``lines``.
+    sequence, which ends with the observation.  If fields are wrong, ``illegal`` names the fields and ``found`` contains
+    their values.  If a time limit is exceeded, ``illegal`` is the state that the entity should have left in time,
+    ``limit`` is the time limit, and the time began at the first of ``lines``.
     """
 
     machine: str
@@ -148,7 +148,7 @@ class Tolerated:
 class Assumed:
     """An unobserved event without which the trace would be illegal.
 
-    It happened some time in the interval of ``observation``.
+    The event happened at an unknown time during the interval of ``observation``.
     """
 
     observation: Observation
@@ -187,7 +187,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated observations that the same deviation, or each of the same deviations, can explain.
+    """Tolerated observations that can be explained by the same deviation, or by any of the same few deviations.
 
     ``count`` is the number of observations.  ``whole`` lists all of them, unless only the ``first`` was kept.
     """

@@ -56,7 +56,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An event or, if ``ends`` is true, the ends of a call that takes time."""
+    """A row of a table, for an event or, if ``ends`` is true, for the end of a call that takes time."""
 
     index: int
     event: Event
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The name of the event, or ``…start`` for the ends of the call ``start``."""
+        """The name of the event, or ``…start`` for the end of the call ``start``."""
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
@@ -183,7 +183,7 @@ def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None,
     return found if all(ways[0].index == first for ways in [*filter(None, found)][:1]) else None
 
 
-BegunCalls: TypeAlias = tuple[int, ...]  # the calls that have begun: the sorted numbers of the rows for their ends
+BegunCalls: TypeAlias = tuple[int, ...]  # for each call in progress, the index of the row for its end; sorted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -204,10 +204,10 @@ class InProgress(Table):
         return self._find_ways(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that the table leaves out.
+        """Return the ways that :meth:`step` leaves out.
 
-        These ways begin too many calls or, unless ``unwritten`` is true, end a call in a way that the model does not
-        specify.
+        Such a way would exceed the limit ``overlap`` or, unless ``unwritten`` is true, end a call although the model
+        does not specify the end.
         """
         return self._find_ways(state, row)[1]
 

@@ -164,10 +164,10 @@ CELLS: Final = 1 << 22
 class BeliefAutomaton:
     """Runs the observations of one monitor through compiled code.
 
-    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. Calling
-    ``slowly(seen, line)`` makes the monitor itself process an observation, which is necessary for the entities in
-    ``kept``. Calling ``forget`` makes it forget unused beliefs and kinds. Compiled code stops at the first of
-    ``assumptions``. It processes an observation that assigns an id only if ``ids`` shows that the id is fresh.
+    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. The monitor itself has
+    to process some observations, by ``slowly(seen, line)``: those of entities in ``kept``, and those that assign an id
+    unless ``ids`` shows that it is fresh. ``forget()`` makes the monitor drop unused beliefs and kinds. Processing ends
+    as soon as ``assumptions`` contains an assumption.
     """
 
     entities: Entities
@@ -202,8 +202,8 @@ class BeliefAutomaton:
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
         """Process *batch* from row *first* on, and return the number of the first row that was not processed.
 
-        Processing stops early at the first assumption, when the monitor has forgotten beliefs, or when the table
-        would become too large. *unseen* is the belief about an entity that has not been seen yet.
+        Processing stops early if the monitor has made an assumption or dropped unused beliefs, or if the table would
+        become too large. *unseen* is the belief about an entity that has not been seen yet.
         """
         if self._generation != self.beliefs.generation:
             self.count()

@@ -100,8 +100,8 @@ class Belief:
     ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request was
     not recorded may have acted in any of these states. ``rests`` is true if nothing is known about the entity, or if no
     reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true if the
-    entity may be in a state with a time limit. ``limit`` is the shortest time limit, in seconds, of those that started
-    first (at start 0). ``number`` is the index in ``Beliefs.listed``.
+    entity may be in a state with a time limit. Several time limits may have started first, at the same time (start 0);
+    ``limit`` is the shortest of them in seconds. ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations

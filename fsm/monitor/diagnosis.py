@@ -63,7 +63,7 @@ class Scene:
 
 
 class Fault(NamedTuple):
-    """The illegal part of an observation. If ``met`` is true, it depends on the state in which the call acted."""
+    """The illegal part of an observation. If ``met`` is true, the part depends on the state in which the call acted."""
 
     cause: Cause
     illegal: str
@@ -249,8 +249,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # The recording shows an output without its event. Several events may be able to emit the output in some
-            # state. For each possible state, the output breaks the strongest clause that these events have there.
+            # The recording shows an output without its event, and several events may be able to emit the output. For
+            # each possible state, the output breaks the strongest of the clauses of these events in this state.
             makers = _makers(table, output=fault.illegal)
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
             return [max(clauses, key=_strength) for clauses in by_state if clauses]
@@ -300,7 +300,7 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
-    """Return the rows of events that can emit *output*, or lead to a state shown as *shows* if *output* is empty."""
+    """Return the rows of events that can emit *output* or, if *output* is empty, lead to a state that shows *shows*."""
     found = []
     for row in (row.index for row in table.rows if not row.ends):
         ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]

@@ -151,7 +151,7 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Process *seen* for a live entity if only its belief changes, and return whether *seen* was processed.
+        """Process *seen* if it changes only the belief about a live entity, and return whether *seen* was processed.
 
         *assumed* is the number of possible events that the belief must take into account. If a time limit may be
         running before or after the step, *seen* is not processed.

@@ -157,9 +157,9 @@ class Assumptions:
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that one of the events *among* must have happened.
+        """Record that at least one event in *among* must have happened.
 
-        If none of them is in ``needed`` yet, the latest is added.
+        If none of these events is in ``needed`` yet, add the latest one.
         """
         known = dict[tuple[object, ...], Assumed]()
         for each in among:

@@ -65,7 +65,7 @@ class Provenance:
 
 
 def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
-    """Return why the states after *followed* are possible. Many steps are equal, so *known* caches the results."""
+    """Explain why the states after *followed* are possible. *known* caches explanations, because many steps recur."""
     at = (id(followed.scene.dynamics), followed.scene, followed.before, followed.step)
     known = {} if known is None else known
     if at in known:
@@ -138,7 +138,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
             path = (*before, used) if used else before
             if stage == last and here.state in wanted and not here.queue:
                 wanted.remove(here.state)
-                # Omit the effect that a reply confirms if the path already has the same effect as observed.
+                # An effect that a reply confirms is redundant if the path contains the same effect as an observed one.
                 uses = (use for use in path if use.known != "confirmed" or replace(use, known="observed") not in path)
                 yield Derivation(state=dynamics.table.states[here.state], uses=tuple(uses))
             queue += [(edge, path) for edge in _edges_after(scene, stage, here) if wanted]

@@ -92,10 +92,10 @@ class Life:
     """A live entity, with everything that is needed to process its next observation.
 
     ``last`` is the kind of the last observation, and ``led`` is the kind of the last one that may have moved the entity
-    or showed its state. Both ignore requests, and are -1 if there is none. Of the list of events that may have happened
-    to all entities, the belief includes the first ``assumed``, and may depend on events from index ``rested`` on. It
-    may also depend on ``own``, the events assumed only for this entity. ``starts`` are the starts of the time limits in
-    the belief. ``late`` contains configurations that are possible only if a time limit was broken.
+    or showed its state. Both ignore requests, and are -1 if there is none. The belief includes the first ``assumed`` of
+    the events that may have happened to all entities, and may depend on those from index ``rested`` on. The belief may
+    also depend on ``own``, the events assumed only for this entity. ``starts`` are the starts of the time limits in the
+    belief. ``late`` contains configurations that are possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -143,7 +143,7 @@ class Beliefs:
     *fresh* is true. *anew* names the events that create or interrupt an entity; steps of these events are never
     ``plain``. If *own* is true, the trace was written for this machine, and missing replies are noted. ``listed``
     contains the beliefs by number, and ``kinds`` numbers the kinds of observations. ``generation`` changes when beliefs
-    and kinds are renumbered, and when ``rests`` becomes true for an existing belief. ``followed`` collects the steps of
+    and kinds are renumbered, and when an existing belief is marked with ``rests``. ``followed`` collects the steps of
     each entity in order, unless it is ``None``.
     """
 

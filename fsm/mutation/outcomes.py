@@ -170,7 +170,7 @@ class _Scope:
 
 
 class _ChangedSystem:
-    """A mutated system, restricted to the cone that the properties need in the mutant or the original."""
+    """A mutated system, restricted to the copies that can affect the properties in the mutant or in the original."""
 
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope

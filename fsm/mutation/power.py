@@ -1,7 +1,7 @@
 """Measure the power of the judge: the number of illegal edits that it detects, and the number of its false alarms.
 
 The form of the recording defines the possible edits, and decides which of them are *illegal without doubt*
-(:class:`Reading`). For this decision it reads the recording independently of the judge
+(:class:`Reading`). To decide, the form reads the recording independently of the judge
 (:mod:`fsm.mutation.strict_reading`). ``docs/reference/power.md`` gives the reasons.
 """
 
@@ -24,7 +24,7 @@ from fsm.recordings.form import RecordingForm, own_forms
 from fsm.recordings.time_order import Assume
 from fsm.scratch import ScratchFolder
 
-# The possible reactions of the judge to an edit: the judge finds a new violation of a MUST, only weaker new findings,
+# The possible reactions of the judge to an edit: the judge finds a new violation of a MUST, only other new findings,
 # or nothing new.
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = get_args(EditAnswer)
@@ -82,7 +82,7 @@ class Power:
     tried: int  # number of edits that were tried
     planted: tuple[Planted, ...]
     alarms: int  # violations of a MUST that the judge finds in the unedited recording
-    surprises: int  # weaker findings in the unedited recording
+    surprises: int  # findings in the unedited recording that violate no MUST
 
     def counts(self) -> dict[str, int]:
         return {answer: sum(each.answer == answer for each in self.planted) for answer in ANSWERS}

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
 
 FOREVER: Final = 1 << 63  # the ``end`` of an act that may happen arbitrarily late
-TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, a reading reports no contradiction
+TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, contradiction() returns None
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]  # for each act in progress, its index and whether it has begun
 _Situation: TypeAlias = tuple[str, _Calls]
@@ -31,7 +31,7 @@ class RecordedAct:
     line: int = 0
     reply: str = ""  # empty if unknown
     shows: str = ""  # empty if unknown
-    certain: bool = True  # otherwise, it may not have happened at all
+    certain: bool = True  # if false, the act may not have happened at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Contradiction:
     """An act that no order of the acts explains."""
 
     act: RecordedAct
-    states: tuple[str, ...]  # the states that were possible when it ended
+    states: tuple[str, ...]  # the states that were possible when ``act`` ended
     before: tuple[RecordedAct, ...]  # the acts that started no later than ``act``, including ``act`` itself
 
 

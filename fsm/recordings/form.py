@@ -304,7 +304,7 @@ def form_named(name: str) -> RecordingForm:
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
-    """Return the form of the first of *lines* that any form recognises, or ``None`` if there is no such line.
+    """Return the form that recognises the earliest of *lines*, or ``None`` if no form recognises any line.
 
     The forms that belong to fsm are tried first. Raise :class:`InputError` if several forms of other packages
     recognise the same line of the recording *name*.

@@ -32,7 +32,7 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The header of a history, which is its first form and may be missing.
+    """The header of a history, an optional first form.
 
     If ``fresh`` is false, entities may start in any state. ``unseen`` lists the signals that the history does not
     show. If ``outputs`` is true, the history contains all outputs of every entity.
@@ -231,7 +231,7 @@ class _Pairing:
             self._call(number, line, part)
         else:
             self._return(number, line, part)
-        if mixed:  # All instants must be times, or all must be positions in the file.
+        if mixed:  # Either all operations have a start and an end, or all are ordered by position in the file.
             what = f"the operation {'has a' if timed else 'has no'} start, unlike the operations before it"
             raise MeaningError(what, "give either all or none of the operations of a history a start and an end")
 

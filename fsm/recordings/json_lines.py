@@ -263,7 +263,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _sort_by_time(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Sort the observations by time, and return all whose order is final. Split calls with intervals in two."""
+        """Split each call with an interval into request and reply, sort by time, and return the part in final order."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:

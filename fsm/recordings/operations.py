@@ -180,9 +180,9 @@ NEVER: Final = LATEST
 
 
 class UnderstoodForm(NamedTuple):
-    """The meaning of a form in a history.
+    """A form of a history, read as one end of an operation or as a whole operation.
 
-    Both ends of an operation have the same key ``pairs``. ``value`` is the value in the form. If ``aside`` is true,
+    ``pairs`` is a key that both ends of an operation share. ``value`` is the value in the form. If ``aside`` is true,
     the form belongs to no client, and is an operation only if the machine has its event.
     """
 

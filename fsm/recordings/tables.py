@@ -341,7 +341,7 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
 def _later_columns(
     file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock
 ) -> Callable[[int, int], dict[str, pa.Array]]:
-    """Return a function of rows that returns their columns *names*. Its first call reads them for the whole group."""
+    """Return a function that reads the columns *names* of some rows. Its first call reads the whole group."""
 
     @cache
     def table() -> pa.Table:

@@ -88,7 +88,7 @@ class Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class Stretches(Generic[T]):
-    """Yields points in order of time, each with a restart that may have happened right before it, or ``None``.
+    """Yields points in chronological order, each with a restart that may have happened right before it, or ``None``.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
     >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]

@@ -1,4 +1,4 @@
-"""Show the coverage by recordings in the terminal, in Markdown or in HTML."""
+"""Format a report on coverage for the terminal, as Markdown, or as HTML."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

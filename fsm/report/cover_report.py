@@ -138,7 +138,7 @@ class CoveringRecording:
 
 
 class CoverReport:
-    """The coverage by *recordings*, optionally compared with the coverage by *against*."""
+    """The coverage by *recordings*, optionally compared with the coverage by other recordings (*against*)."""
 
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against

@@ -226,7 +226,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return *note* with its count, and for foreign lines also the first few locations.
+    """Return *note* with its count. For foreign lines, add the locations of the first few.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})

@@ -233,7 +233,7 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
-# Phrases for statuses that do not fit into a sentence.
+# Phrases for the statuses whose names do not fit after a number of properties, as in "3 properties hold".
 _PHRASES: Final = {
     "holds": "hold",
     "known": "fail as documented",

@@ -7,9 +7,9 @@ searches; in Promela, a process looks up the next state in the same table. The s
 that is not built in advance. It is searched by :func:`fsm.checker.breadth_first.search`, which decides every
 property; in Promela, each counter is a process of the exported model.
 
-If the extra ``fast`` is installed, the counters are also searched as a system of packed states
-(:mod:`fsm.checker.packed`), once for all states and once for a claim that holds. So is a pod whose stop affects all
-of its containers. Loading and compiling are not measured.
+If the extra ``fast`` is installed, two systems are also searched with packed states (:mod:`fsm.checker.packed`): the
+counters, and a pod whose stop affects all of its containers. Each system is searched once for all states, and once
+for a claim that holds. Loading and compiling are not measured.
 
 SPIN is compiled with ``-O2`` and searches all states without reduction, both depth first, which is its default, and
 breadth first, as fsm does. The time to build the verifier is reported separately. All searches take turns in one run,

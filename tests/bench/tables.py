@@ -72,7 +72,7 @@ def judged(path: Path) -> None:
 def read(path: Path) -> None:
     """Read the columns that are judged, and do nothing else.
 
-    The columns are read as codes and words, in one thread.
+    One thread reads the columns in dictionary encoding.
     """
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
         for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):

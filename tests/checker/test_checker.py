@@ -58,7 +58,7 @@ def run_of(conclusion: Conclusion) -> Run:
 def events_of(run: Run) -> str:
     """Return the events of *run* with their replies.
 
-    The cycle of the run, or the word ``stopped``, follows after ``|``.
+    The cycle of the run, or the word ``stopped``, follows a ``|``.
     """
     steps, cycle = (
         " ".join(f"{each.event}:{each.reply or each.outcome}" for each in part) for part in (run.steps, run.cycle)

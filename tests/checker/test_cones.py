@@ -97,9 +97,9 @@ SYSTEM = system_of(house(), MACHINES)
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        ('never = "lamp is off then lamp is off"', ("fails", 1)),  # a step of a garden lamp is an instant, too
+        ('never = "lamp is off then lamp is off"', ("fails", 1)),  # lighting a garden lamp is an instant, too
         ('never = "lamp is off then lamp is off then lamp is off then lamp is off"', ("fails", 4)),
-        ('reachable = "lamp was off then lamp was off"', ("holds", 1)),  # in one step, because the bell rings twice
+        ('reachable = "lamp was off then lamp was off"', ("holds", 1)),  # one step, two instants: the bell rings twice
         ('never = "light and lamp is on then light"', ("fails", 1)),  # the bell rings twice here, too
         ('always = "light"\nwhen = "lamp was off"', ("fails", 1)),
         ('always = "lamp is on"\nwhen = "lamp was on and not (light or dim or ask)"', ("holds", 0)),  # not vacuously
@@ -132,7 +132,7 @@ def test_a_run_has_replies_that_the_whole_gives() -> None:
 
 
 def test_any_number_of_copies_take_any_number_of_steps() -> None:
-    """Two lamps in the garden cause at most three instants, so it takes a third lamp to break the claim."""
+    """With two garden lamps, the lamp is off for at most three instants. Only with a third does the claim fail."""
     claim = 'never = "lamp is off then lamp is off then lamp is off then lamp is off"\nuntil = "light or ask or dim"'
 
     def numbered(copies: int) -> Specification[System]:

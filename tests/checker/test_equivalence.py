@@ -53,9 +53,9 @@ def compared(first: Machine, second: Machine) -> EquivalenceResult:
 
 
 def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
-    """Return the engine's comparison after a second opinion has confirmed it.
+    """Return the engine's comparison after a naive algorithm has confirmed it.
 
-    Return ``None`` if the machines are too large for the second opinion.
+    Return ``None`` if the machines are too large for the naive algorithm.
     """
     watched = Watched(first, second), Watched(second, first)
     if sum(len(each.all()) for each in watched) > MOST_SITUATIONS:
@@ -132,7 +132,7 @@ def test_two_opinions_on_mutants(chance: random.Random) -> None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> None:
-    """In one machine a state is split in two, so that the machine chooses earlier."""
+    """In one machine, a state is split in two, so that the machine chooses between two outcomes one step earlier."""
     machine = random_machine(chance)
     agree(*chance.sample((machine, torn(chance, machine)), 2))
 
@@ -512,7 +512,7 @@ def test_a_search_for_a_trace_that_is_cut_short() -> None:
 
 
 def test_a_partition_keeps_only_what_changes() -> None:
-    """In a chain, every round separates one more node, and only the history of this node records the round."""
+    """In a chain, every round separates one more node, and only the history of this node becomes longer."""
     chain = [frozenset({(0, min(node + 1, 299))}) if node < 299 else frozenset() for node in range(300)]
 
     history = refine(chain).history

@@ -1,4 +1,4 @@
-"""The quick search for the first instant that meets a condition has the same results as the full search."""
+"""The quick search for the first instant at which a condition is true has the same results as the full search."""
 
 from __future__ import annotations
 

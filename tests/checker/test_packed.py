@@ -164,7 +164,7 @@ def test_random_claims_come_out_the_same(chance: random.Random, most_kept: int, 
 @settings(max_examples=amount(20, night=5_000))
 @given(CHANCES, st.sampled_from([0, MOST_KEPT]), st.sampled_from([1, 60, WINDOW]))
 def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, window: int) -> None:
-    """Verdict, run and size agree under weak and strong fairness."""
+    """Compiled code finds the same verdict, run and size as Python code, under weak and strong fairness."""
     system = small(random_system(chance))
     plain, quick = both(random_claim_of(system, chance, ("leads-to",)), system, most_kept=most_kept, window=window)
 
@@ -298,7 +298,7 @@ def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
 
 
 def state_of(hashed: int) -> int:
-    """Return the one-word state with a given hash."""
+    """Return the state of one machine word that has the hash *hashed*."""
     back, whole = pow(int(SPREAD), -1, 1 << 64), (1 << 64) - 1
     folded = hashed * back & whole
     return (folded ^ folded >> 32) * back & whole

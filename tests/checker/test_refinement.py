@@ -45,9 +45,9 @@ class Pair(NamedTuple):
 
 
 def agreed(pair: Pair, *, most: int) -> bool:
-    """Return whether the first machine refines the second, after a second opinion has confirmed it.
+    """Return whether the first machine refines the second. Fail if an independent search disagrees.
 
-    Counterexamples must also have the same length, unless the second opinion stopped at its limit.
+    Counterexamples must also have the same length, unless the independent search stopped at its limit.
     """
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)

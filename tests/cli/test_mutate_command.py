@@ -298,7 +298,7 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
     ],
 )
 def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str) -> None:
-    """The message has a remedy, and nothing else happens."""
+    """If an option would have no effect, the command prints an error message and does nothing else."""
     ran = fsm("mutate", *arguments)
 
     assert (2, "") == (ran.returncode, ran.stdout)

@@ -1,4 +1,4 @@
-"""Output files are complete or absent, have the usual permissions, and leave nothing else in the folder.
+"""An output file is complete or absent, has the usual permissions, and is the only new file in its folder.
 
 Writing through a symbolic link keeps the link.
 """

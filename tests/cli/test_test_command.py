@@ -70,7 +70,7 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     ],
 )
 def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
-    """A misspelt step is an error, because otherwise it would silently arrange nothing."""
+    """A misspelt step is an error, because otherwise it would have no effect, and nobody would notice."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", "--replay", steps, cwd=workshop)
 
     assert (2, "") == (ran.returncode, ran.stdout)

@@ -27,7 +27,7 @@ Cell = tuple[str, str]
 
 
 def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
-    """Return the cells that each step is the first to reach on a simulated implementation."""
+    """Take the steps on a simulated implementation, and return the cells that each step newly covers."""
     table = judge.plan.table
     execution = Execution(judge, Simulated(table.machine))
     met: list[set[Cell]] = []

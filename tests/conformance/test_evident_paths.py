@@ -1,4 +1,4 @@
-"""A recording of an evident path proves that its cell was reached."""
+"""A recording of the steps that ``EvidentPaths`` finds proves that they exercised the given (event, state) pair."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
     """A recording of the steps proves the state of the container or pod before the last call.
 
-    To prove that it is absent, the steps create and remove it first. No recording proves that a container is running
-    when a call that does not show its state begins, because the container may exit unobserved.
+    To prove that the container or pod is absent, the steps create and remove it first. If a call does not show the
+    state, no recording proves that the container is running when the call begins, because it may exit unobserved.
     """
     assert shown(name, *cell) == steps
 

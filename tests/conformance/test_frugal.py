@@ -21,7 +21,7 @@ COSTLY = {"restart"}
 
 
 class Slow(Simulated):
-    """A pod with costly restarts, which counts a series of consecutive restarts only once."""
+    """A pod with costly restarts. ``runs`` counts consecutive restarts as one."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)

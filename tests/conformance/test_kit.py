@@ -282,7 +282,7 @@ NOTHING_ELSE = (": dropped", ": silent", ": cannot")
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
 def test_whoever_differs_is_noticed(name: str) -> None:
-    """A mutant that behaves differently fails a test that is no longer than a distinguishing trace.
+    """A mutant with different behaviour fails a test, and no distinguishing trace is shorter than the test.
 
     Both machines show everything that can be observed in every state.
     """
@@ -414,7 +414,7 @@ class Lax(Simulated):
 
 
 class Bare(Simulated):
-    """A door that always opens when pushed, without the method ``arrange``."""
+    """A door without the method ``arrange``. The door opens at every push."""
 
     arrange = None  # type: ignore[assignment]
 
@@ -604,7 +604,7 @@ class Mute(Simulated):
 
 
 def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
-    """A missing reply fails with a hint, unless the call may still be in progress."""
+    """If a call returns no reply, the failure has a hint, unless the call may still be in progress."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
     assert "hint       do('push') returned None; a call must return its reply, such as 'ok'" in describe(found)
@@ -778,7 +778,7 @@ def test_what_is_no_step_is_refused(text: str) -> None:
 
 @given(machines())
 def test_paths_are_paths(machine: Machine) -> None:
-    """Each step of a path begins where the previous one ends, and paths are shortest: an edge adds at most one step."""
+    """The steps of a path are connected, and following one edge lengthens a path by at most one step."""
     plan = Plan(table=tabulate(machine))
     lengths: dict[Point, int] = {}
     for edge in plan.edges:

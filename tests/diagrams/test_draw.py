@@ -110,7 +110,7 @@ def test_short_cuts_are_drawn_on_request() -> None:
 
 
 def test_states_that_differ_in_nothing_drawn_are_one() -> None:
-    """Three unknown states differ only in restarts, so they are drawn as one unless restarts are drawn."""
+    """Three unknown states differ only in the effects of a restart, so they share a node unless restarts are drawn."""
     machine = load("container-status")
     together = ("unknown-created", "unknown-running", "unknown-exited")
 
@@ -133,7 +133,7 @@ def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
 
 @given(machines())
 def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
-    """Their incoming and outgoing edges, except between each other, are equal."""
+    """States that are drawn as one node have the same edges to and from other nodes."""
     whole = arrows(picture(machine, show=["interrupts"]))
     for node in picture(machine, show=["interrupts"]).nodes:
         assert {machine.states[state].shows for state in node.states} in ({node.shows}, {node.name})
@@ -174,7 +174,7 @@ def test_only_what_an_event_touches_is_drawn() -> None:
 
 @given(machines())
 def test_every_move_is_on_an_edge(machine: Machine) -> None:
-    """If all parts are shown, each move of a random machine is drawn; if not, each successful move to another node."""
+    """Successful moves between nodes are always drawn; if all parts are shown, the other moves are drawn too."""
     for drawing, every in ((picture(machine, show=PARTS), True), (picture(machine, show=["interrupts"]), False)):
         drawn = arrows(drawing)
         names = {state: node.name for node in drawing.nodes for state in node.states}

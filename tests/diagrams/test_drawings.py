@@ -1,4 +1,4 @@
-"""A drawing is read as it looks, or refused with the position of the error and a remedy."""
+"""A drawing is read as a person sees it, or an error reports the position of the problem and a remedy."""
 
 from __future__ import annotations
 

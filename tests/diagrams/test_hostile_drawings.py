@@ -126,9 +126,9 @@ def answered(text: str) -> None:
         nonlocal calls
         calls += event.endswith("call")
 
-    held("", [])  # Load and cache everything first, so that the calls that this needs are not counted.
+    held("", [])  # Load and cache everything first, so that the calls for loading are not counted.
     before = sys.getprofile()
-    # The search for a lost blank reads the text repeatedly, so it has its own limit.
+    # The search for a missing space reads the text repeatedly, so the search has its own limit.
     with patch.object(read, "_MOST", len(text)):
         sys.setprofile(counted)
         try:
@@ -170,7 +170,7 @@ def test_offenders_are_read_or_refused(name: str) -> None:
 @given(st.binary())
 @example(b"+---+\n|\xff|\n")
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    """Bytes that are not text are refused with the line of the first one."""
+    """Bytes that are not text are refused, and the error names the line of the first such byte."""
     path = tmp_path_factory.getbasetemp() / "drawing"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:

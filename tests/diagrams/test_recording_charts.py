@@ -167,7 +167,7 @@ EVENT = st.fixed_dictionaries(
 
 @given(st.lists(EVENT, min_size=1, max_size=30))
 def test_each_observation_of_the_entity_is_in_one_row(events: list[dict[str, str]]) -> None:
-    """A chart lists the observations of its entity in order, and in between, the events that affect all entities."""
+    """A chart lists the observations of its entity in order, interleaved with the events that affect all entities."""
     mine = [number for number, each in enumerate(events, 1) if each["entity"] == "c1"]
     calls = {"request", "reply", "lost", "answered"}
     shared = [
@@ -439,7 +439,7 @@ WRONG = [
     ("options", "says"), WRONG, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_wrong_input_is_told(options: list[str], says: str) -> None:
-    """Wrong input is refused with a remedy and exit code 2, and no picture is written."""
+    """For wrong input, an error names a remedy, the exit code is 2, and no picture is written."""
     ran = fsm("draw", "--sequence", str(RECORDINGS / "containerd-1.6.20.log"), *options)
 
     assert (2, "") == (ran.returncode, ran.stdout)

@@ -1,4 +1,4 @@
-"""The track of an entity through a machine fails if and only if the judge finds a violation for the entity."""
+"""Tracking an entity through a machine fails if and only if the judge finds a violation for the entity."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_addition_is_associative_and_commutative(one: Summary, two: Summary, thr
 @settings(max_examples=40)
 @given(summaries, summaries)
 def test_nothing_is_lost(one: Summary, two: Summary) -> None:
-    """The sum includes every count and the earliest place."""
+    """The sum of two summaries adds up all counts and keeps the earliest place."""
 
     def counted(count: Callable[[Share], int], *those: Summary) -> int:
         return sum(count(share) for each in those for share in each.shares)

@@ -1,4 +1,4 @@
-"""Machines from other libraries are imported as models with the same behaviour, as are exported models."""
+"""A model that is imported from another library, or from an exported model, behaves like the original."""
 
 from __future__ import annotations
 
@@ -454,7 +454,7 @@ def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]
         states = {name: {**each, "initial": name == begin} for name, each in definition["states"].items()}
         document = {"datamodel": {"x": str(x), "y": str(y)}, "states": states}
         for event in machine.events:
-            running = chart_of(json.dumps(document), format="json")()  # only the first of a class has data
+            running = chart_of(json.dumps(document), format="json")()  # only the first instance of a class has data
             running.send(event)
             (state,) = running.configuration
             ends.setdefault((event, begin), set()).add(state.id)

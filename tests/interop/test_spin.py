@@ -259,7 +259,7 @@ def agree_on(each: Question, answer: spin.Answer) -> None:
 
 
 def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Machine, Property]:
-    """Return a machine under *profile*, and a property whose other machine has the same profile."""
+    """Apply *profile* to *machine*, and to the machine that *asked* compares with if that machine has the profile."""
     if profile is None:
         return machine, asked
     if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:

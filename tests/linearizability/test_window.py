@@ -1,4 +1,4 @@
-"""The window of a history is its shortest illegal part with the same end."""
+"""The window of a history is the shortest part that is illegal by itself and ends with the reported operation."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 
 
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
-    """Starts that never return may act at any time, but a hundred of them do not make the search harder.
+    """Starts that never return may take effect at any time, but a hundred of them do not make the search harder.
 
-    A lost start explains why the exec succeeds, but not why the container is shown as created after the exec.
+    One such start explains that the exec succeeds. No start explains that the container is still created afterwards.
     """
     lost = [f"{number} - start" for number in range(2, 102)]
     seen = history("0 1 create ok", *lost, "200 201 exec ok", "202 203 - =CONTAINER_CREATED")

@@ -39,7 +39,7 @@ KEPT = (
 def test_what_a_killed_test_has_begun_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, ends: str, number: signal.Signals
 ) -> None:
-    """Without the keeper, the call would be cancelled together with its client."""
+    """The keeper of a session completes the call. A call without a keeper is cancelled together with its client."""
     begun, over = threading.Event(), threading.Event()
     came: list[str] = []
 

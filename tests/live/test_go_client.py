@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from containerds import Containerd
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]  # building takes minutes; containerd's own client is also in Go
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # a Go client, like containerd's own; building it takes minutes
 
 LIFE = (
     ("StartContainer", "OK"),

@@ -55,7 +55,7 @@ def nothing_left(mark: str) -> bool:
         pytest.param("keeps-to-it", "", marks=pytest.mark.slow),
         pytest.param(
             "garbage", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow
-        ),  # the garbage begins a message of 4 GiB
+        ),  # the garbage begins with a header that announces 4 GiB
         ("nonsense", "at RunPodSandbox: "),
         ("asks", "has asked for an update of a container that never was"),
         ("huge", "has answered RunPodSandbox with an error: a response of 5,242,880 bytes, more than"),

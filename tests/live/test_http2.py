@@ -67,7 +67,7 @@ def test_padding_and_priority_are_no_payload() -> None:
 
 @given(given_headers=headers, ends=st.booleans())
 def test_headers_are_read_as_they_were_written(given_headers: list[tuple[bytes, bytes]], *, ends: bool) -> None:
-    """Headers may need several frames. Written blocks do not refer to other blocks, so any block may be left out."""
+    """Headers may need several frames. The writer's blocks do not refer to each other, so any block may be left out."""
     writer, reader = HeaderWriter(), HeaderBlocks()
     writer.frames(1, given_headers, ends=False)
     parts = FrameSplitter().frames(writer.frames(3, given_headers, ends=ends))

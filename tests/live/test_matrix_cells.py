@@ -141,9 +141,9 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """A difference in the coverage by plugin events may be accidental, because the events need not show the state.
+    """The clauses that plugin events cover may differ by chance, because the events need not show the state.
 
-    A difference in the coverage by calls is not accidental.
+    The clauses that calls cover do not differ by chance.
     """
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
@@ -171,7 +171,7 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """A pod that, in one of seven tests, answers NOT_FOUND when it is stopped while absent."""
+    """A pod that, in every seventh test, answers NOT_FOUND when it is stopped while absent."""
 
     _tests = 0
 

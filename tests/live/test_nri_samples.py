@@ -33,7 +33,7 @@ def held(plugin: Path) -> tuple[int, str]:
 
 
 def test_a_sample_of_nri_is_a_good_plugin(tmp_path: Path) -> None:
-    """The sample passes. A variant that dies when a container starts fails."""
+    """The sample plugin passes. A variant of it fails, because it dies when a container starts."""
     target = "github.com/containerd/nri/plugins/template"
     template = go_programs.built("nri-template", target, LIBRARIES, package="golang-github-containerd-nri")
     twin = tmp_path / "twin"

@@ -62,7 +62,7 @@ class Told:
 
 
 class Domain:
-    """A runtime with a pod and a container, which can update any container except ``lost``."""
+    """A runtime with a pod and a container. Every update succeeds, except updates of the container id ``lost``."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, str]] = []
@@ -132,7 +132,7 @@ async def test_an_old_runtime_relays_by_state_change() -> None:
 
 
 async def test_an_old_plugin_is_told_by_state_change() -> None:
-    """A plugin that answers Unimplemented receives a state change instead."""
+    """A plugin that answers Unimplemented to the call for an event is notified by a StateChange call instead."""
     calls: list[str] = []
 
     class Old(Told):

@@ -1,4 +1,4 @@
-"""The modules of the protocols equal the output of protoc."""
+"""The modules of the protocols are identical to the output of protoc."""
 
 from __future__ import annotations
 

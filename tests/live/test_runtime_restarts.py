@@ -243,7 +243,7 @@ def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: 
 def test_what_a_call_has_made_that_was_cut_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
 ) -> None:
-    """If a crash loses the reply with a container's id, the container is found and removed; it must not be running."""
+    """If a crash loses a container's id, the container is found and removed; a running container is an error."""
 
     async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
         made = await _CREATE(server, request)

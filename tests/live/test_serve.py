@@ -1,4 +1,4 @@
-"""The served reference returns legal answers over a socket, and deviates like a version under its profile."""
+"""The served reference returns legal answers over a socket. Under a profile, it deviates like that version."""
 
 from __future__ import annotations
 

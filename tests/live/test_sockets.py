@@ -97,7 +97,7 @@ def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
 
 
 def test_a_socket_with_a_full_queue_is_in_use(tmp_path: Path) -> None:
-    """Checking such a socket neither waits nor removes it."""
+    """The check of a socket with a full queue does not wait, and the socket is not removed."""
     path = str(tmp_path / "it.sock")
     with bound(path) as busy, socket.socket(socket.AF_UNIX) as waits:
         busy.listen(0)

@@ -1,4 +1,4 @@
-"""A violation of plugin events is a race if it needs concurrent calls."""
+"""A violation in the events of a plugin is a race if it occurs only with concurrent calls."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
-    """A call without an answer is a race; if later calls are not answered either, the search ends."""
+    """An unanswered call is reported as a race; if later calls are not answered either, the search ends."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")
@@ -166,7 +166,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A generated ``Programme`` finds the race between a removal and an update, which the test slows down."""
+    """A generated ``Programme`` finds the race between a removal and an update. The test slows both calls down."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:

@@ -149,7 +149,7 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
 
 
 async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
-    """A call is not answered after the caller's deadline, at which a runtime drops a slow plugin."""
+    """A call is not answered after the caller's deadline, because a runtime then drops the slow plugin."""
     wire = Wire(Configure=configure(hanging))
     asked = Request(service="Door", method="Configure", timeout_nano=10**7)
 

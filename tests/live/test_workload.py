@@ -1,4 +1,4 @@
-"""The workload for containers is the same image everywhere; if it cannot be built, an error names a remedy."""
+"""Containers in tests run the same image everywhere. If the image cannot be built, an error names a remedy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_any_number_is_asked_for() -> None:
 
 
 def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
-    """A run of two copies is also a run of a hundred, but it does not show whether all hundred can be inside."""
+    """A run of two calls is also a run of a hundred, but does not show whether all hundred can be in progress."""
     found = fsm(*SYNC, "call=100", "--runs", "--format", "json")
     [examined] = json.loads(found.stdout)["machines"]
     properties = {each["name"]: each for each in examined["properties"]}

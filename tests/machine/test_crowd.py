@@ -206,7 +206,7 @@ def test_what_holds_of_any_number() -> None:
 @settings(max_examples=amount(15, night=5_000))
 @given(st.integers(0, 1 << 32).map(random.Random))
 def test_what_holds_of_any_number_holds_of_four(chance: random.Random) -> None:
-    """A claim that is proved for any number of copies is not refuted with more of them."""
+    """A claim that is proved for any number of copies is not refuted for four copies."""
     numbered, part, _ = random_crowd(chance)
     for _ in range(6):  # most are refuted of two
         text = random_claim_text(numbered(2), chance)

@@ -171,7 +171,7 @@ def test_of_several_outcomes_one_must_be_named() -> None:
 
 
 class Changes(list[str]):
-    """A callback that is false until it is called."""
+    """A callback that is falsy, like an empty list, until it is called."""
 
     def __call__(self, change: Change) -> None:
         self.append(f"{change.source} > {change.target}")

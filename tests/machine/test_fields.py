@@ -121,7 +121,7 @@ when = { opened = [3, 4] }
 def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
     """If several states show the same word, only their common requirements are checked.
 
-    RFC 3339 and Go's zero time are understood.
+    A time may be a number, a text in the format of RFC 3339, or Go's zero time.
     """
     door = machine_of(DOOR.replace("[profile.old]", REQUIRES.replace('["open"]', '["shut"]')))
     assert [] == list(demanded(door, "CLOSED", {"opened": 3, "by": ""}))

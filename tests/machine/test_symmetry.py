@@ -87,7 +87,7 @@ def test_exchanges_turn_steps_into_steps(system: System) -> None:
 
 
 def test_an_exchange_that_is_none_is_noticed() -> None:
-    """Jobs are not interchangeable if an error of the first job ends a call before it reaches the second job."""
+    """Jobs are not interchangeable if an error of the first job ends a call before the call reaches the second job."""
     clear = '[event.clear]\nkind = "call"\nabout = "C"\nsteps = ["every job.make"]\n'
     office, other = (system_of(OFFICE + more, {"door": door(), "job": job()}) for more in ("", clear))
     [exchange] = Symmetry(SystemTable(office)).exchanges
@@ -214,7 +214,7 @@ def is_run(table: SystemTable, run: Run) -> bool:
 @settings(max_examples=amount(60, night=5_000), suppress_health_check=[HealthCheck.filter_too_much])
 @given(systems_of_three, chances, st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001
-    """Folding copies changes neither verdicts nor lengths of runs, and the system can take every run that is found."""
+    """Folding copies changes neither verdicts nor lengths of runs, and every run found is a run of the system."""
     assume(Symmetry(SystemTable(small(system))).exchanges)
     if quick:
         pytest.importorskip("numba", reason="the extra 'fast' is not installed")

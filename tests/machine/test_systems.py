@@ -1,4 +1,4 @@
-"""Systems agree with a second opinion, cones agree with the whole system, and errors in files are reported."""
+"""Systems behave like a brute-force model, cones decide like the whole system, and errors in files are reported."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def test_a_cone_decides_as_the_whole_does(chance: random.Random) -> None:
     system = random_system(chance)
     whole = small(system)
     stated = _claim(system, chance)
-    # Outputs of copies outside the cone are instants in the whole system, but not in the cone. So a sequence may
-    # have more instants in the whole system if a step emits several outputs.
+    # In the whole system, each output of a step is an instant. The cone lacks the outputs of the other copies. So if
+    # a step emits several outputs, a sequence may have more instants in the whole system than in the cone.
     assume(
         isinstance(stated.claim, Always | LeadsTo)
         or all(len(step.emits) < 2 for each in whole.values() for step in each)
@@ -176,7 +176,7 @@ def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool)
 def _claim(system: System, chance: random.Random) -> Property:
     """Return a random claim that ends with an event.
 
-    Steps outside the cone of the claim are not instants of its runs.
+    The shortest runs of such a claim contain no steps outside its cone.
     """
     event = chance.choice(list(system.events.values()))
     first, other = (_at(system, chance) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The search for parts that wait for each other, in known deadlocks and in every state of two systems."""
+"""Parts that wait for each other are found, both in known deadlocks and in every state of two systems."""
 
 from __future__ import annotations
 

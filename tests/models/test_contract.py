@@ -120,8 +120,8 @@ def _heard(
     if now(entity, state) == "absent" and event in {f"create-{entity}", f"run-{entity}"}:
         heard = contract.nothing  # a new entity has a fresh id
     if moved and (now("plugin", state) == "away" if called else now(entity, way.to) == "absent"):
-        # The plugin may be notified late, or never, of calls that were made while it was away. Records that are lost
-        # in a restart are lost for everybody, which is a separate finding.
+        # The plugin may be notified late, or never, of calls that were made while it was away. A record that a restart
+        # loses is lost for everybody, not only for the plugin; this loss is a separate finding.
         heard = contract.anything
     told = tuple(_told(way, event, suffix, now(entity, way.to)))
     there = now("plugin", state) == "joined"

@@ -55,7 +55,10 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """Return the exit code of ``fsm diff`` and the lines in both versions, only in the first and only in the second."""
+    """Return the exit code of ``fsm diff`` and its output in three parts.
+
+    The first part is about both versions, the second only about *first*, and the third only about *second*.
+    """
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}

@@ -163,7 +163,7 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return a trace of containers that are stopped repeatedly, with statuses on time, too late, and without a time."""
+    """Return a trace of containers that are stopped repeatedly. Statuses are on time or late, or have no time."""
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -196,7 +196,7 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 class NextLine(Line):
-    """A line that is numbered one too high."""
+    """A line whose number is too high by one."""
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
@@ -326,7 +326,7 @@ def test_recordings(name: str) -> None:
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """Run the loop with a defect: every known step leads to the belief about an unseen entity."""
+    """Run the loop with a defect: every step in the table leads to *unseen*, the belief about a new entity."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 

@@ -148,7 +148,7 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "given-up"])
 @pytest.mark.parametrize("seed", range(4))
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)
-    """On thousands of machines and traces, legal and illegal, monitor and brute force find the same first violation."""
+    """On thousands of legal and illegal traces, the monitor and a brute-force search find the same first violation."""
     first = TIMES * (1_000 * seed + 500 * lost)
     compared = 0
     for number in range(first, first + amount(100, night=6_000)):
@@ -161,7 +161,7 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
 
 @pytest.mark.parametrize("number", [659, 969, 1159, 1230, 1300])
 def test_a_call_without_an_end_emits_nothing_although_another_cell_is_silent(number: int) -> None:
-    """On these machines, outputs of such a call used to be accepted because its event is silent in another state."""
+    """On these machines, outputs of a call without an end were once accepted, because another cell was silent."""
     chance = random.Random(number)
     machine = random_machine(chance)
 
@@ -170,13 +170,13 @@ def test_a_call_without_an_end_emits_nothing_although_another_cell_is_silent(num
 
 @given(machines(), st.randoms(use_true_random=False))
 def test_finds_what_brute_force_finds_in_what_shrinks(machine: Machine, chance: random.Random) -> None:
-    """The monitor also agrees with the brute force on machines from Hypothesis, which shrinks them after a failure."""
+    """The monitor also agrees with brute force on machines that Hypothesis generates, and shrinks after a failure."""
     agree(chance, machine, lost=True)
 
 
 @given(machines(), st.randoms(use_true_random=False))
 def test_never_fails_what_a_single_late_call_explains(machine: Machine, chance: random.Random) -> None:
-    """The brute force lets an abandoned call act at most once; the monitor allows more, which causes no false alarm."""
+    """If brute force, in which an abandoned call acts at most once, accepts a trace, the monitor accepts it too."""
     trace = random_trace(chance, machine, lost=True)[: LONGEST - 1]
     judgement = judged(machine, trace, fresh=True)
     found = first_in(judgement)
@@ -266,9 +266,9 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """A call that is in progress at the cut is unknown until its reply.
+    """If a trace is cut while a call is in progress, the call is unknown until its reply.
 
-    This is a known limit: until then, the effects of the call count as violations.
+    This is a known limit: until the reply, the effects of the call count as violations.
     """
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
@@ -438,9 +438,9 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """The reply names the state in which the call acted, although any state was possible before.
+    """Any state is possible before the call, but the reply reports the state in which the call acted.
 
-    In that state, the reply certainly breaks a MUST.
+    In the reported state, the reply is certain to break a MUST.
     """
     (found,) = violations(judged(load("cri-container"), seen(word)))
 
@@ -464,10 +464,10 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "trace", "shown", "clause", "resembles"),
     [
-        # Another state was reached before the status, by a call in the first trace and by an exit in the second.
+        # The pod had left the shown state before the status: by a call in the first trace, by an exit in the second.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_READY", "SANDBOX_READY", "stop-ends-it", "ready-until-the-exit-is-handled"),
         ("cri-pod", "run:ok exit status? status=ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", "ready-again"),
-        # Another state was observed, and no hidden event leads from that state to the shown one.
+        # A different state was observed before, and no hidden event leads from there to the state that is shown now.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_NOTREADY status:ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-pod", "run:ok stop:ok @SANDBOX_NOTREADY @SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-container", "create:ok start:ok exit status:ok&CONTAINER_EXITED status:ok&CONTAINER_RUNNING", "CONTAINER_RUNNING", "exited-is-final", ""),
@@ -841,7 +841,7 @@ def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int
 def test_never_fails_an_answer_whose_request_was_not_recorded(
     machine: Machine, seed: int, chance: random.Random
 ) -> None:
-    """The trace is legal with these calls, whose requests were removed."""
+    """A legal trace is still legal if the requests of some of its calls are removed."""
     whole = list(simulate(machine, seed=seed, length=12))
     trace: list[Observation] = []
     for each in whole:

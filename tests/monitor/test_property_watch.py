@@ -1,4 +1,4 @@
-"""A watch on the properties of a SUT agrees with the checker, and with a second opinion on the same run."""
+"""A watch on the properties of a SUT agrees with the checker, and with an independent monitor on the same run."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated
 
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> None:
-    """If every state is visible, the watch reports a violation exactly if the run breaks the property."""
+    """If every state is visible, the watch reports a violation if and only if the run breaks the property."""
     machine = random_machine(chance)
     of = random_property(chance, machine, KINDS)
     assume(not untestable(of))
@@ -222,7 +222,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
     """Return what a test observes if it takes the steps of a counterexample.
 
-    The test makes an overlapping call at the moment when the call acts.
+    If calls overlap, the test makes each call at the moment when the call takes effect.
     """
     found = []
     for index, each in enumerate(taken):

@@ -104,7 +104,7 @@ def belief_agrees(seed: int) -> int:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(300, night=20_000), deadline=None)
 def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
-    """The states before and after each observation, those ruled out, and each derivation."""
+    """A second opinion confirms the states around each observation, the states ruled out, and each derivation."""
     with patch("fsm.monitor.provenance.TRIED", 10_000_000):  # the search for derivations usually ends earlier
         belief_agrees(seed)
 

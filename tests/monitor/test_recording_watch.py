@@ -1,4 +1,4 @@
-"""Watching recordings never reports a proved property as broken, and reports a broken property with its lines."""
+"""On a recording, a proved property is never reported as broken, and a broken property is reported with its lines."""
 
 from __future__ import annotations
 

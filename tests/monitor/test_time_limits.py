@@ -131,10 +131,10 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
         ("0:light 1:dim 4:look@BRIGHT 7:dim 10:look@BRIGHT 12:look@BRIGHT", FOUND),
         # A second look that shows the same state is not another violation.
         ("0:light 1:dim 12:look@BRIGHT 13:look@BRIGHT", FOUND),
-        # A call that failed, or that is not known to have succeeded, sets no limit.
+        # A call that failed, or that is not known to have succeeded, starts no time limit for the lamp.
         ("0:light 1:dim=JAMMED 12:look@BRIGHT", []),
         ("0:light 1:dim? 2:dim=lost 13:look@BRIGHT", []),
-        # The look may have taken place before the limit.
+        # The lamp may have been looked at before the limit.
         ("0:light 1:dim 10:look? 13:look=ok@BRIGHT", []),
         ("0:light 1:dim 12:look? 13:look=ok@BRIGHT", FOUND),
         # An overlapping call may have switched the lamp on afterwards.
@@ -153,7 +153,7 @@ def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -
 
 @pytest.mark.parametrize("at", [10, 12])
 def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
-    """The arrival of dust ends the state and its limit. No new limit begins when the dust is gone."""
+    """When dust covers the lamp, the state and its time limit end. No new limit begins when the dust is gone."""
     assert [] == judged(f"0:light 1:dim 2:sweep 3:sweep {at}:look@BRIGHT")
 
 
@@ -327,7 +327,7 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Return whether the monitor may miss violations, because limits start unobserved or overlap."""
+    """Return whether limits may start unobserved or overlap, so that the monitor may miss violations."""
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within

@@ -21,7 +21,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that reports nothing misses every edit, so the expected results do not come from the judge."""
+    """A judge that reports nothing misses every edit. The edits are the same, because no judge chooses them."""
     seeing = power_over(CALLS, limit=60)
     whole = judge(CALLS)
 

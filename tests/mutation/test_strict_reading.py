@@ -101,7 +101,7 @@ def contradictions(name: str) -> list[Contradiction]:
     "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
 )
 def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None:
-    """If a recording contradicted its contract, legal edits would count as illegal."""
+    """No recording contradicts its contract. If one did, even legal edits of it would count as illegal."""
     assert [] == contradictions(name)
 
 

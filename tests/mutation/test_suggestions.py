@@ -1,4 +1,4 @@
-"""Each suggested property holds for the model and kills the mutants that it claims."""
+"""Each suggested property holds for the model, and kills the mutants that the comment above it lists."""
 
 from __future__ import annotations
 

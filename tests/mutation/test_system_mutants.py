@@ -298,7 +298,7 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(
 
 
 SPARED = [
-    # A mutant that no property kills, and whether it is equivalent to the office.
+    # Each row has a mutant that no property kills, and whether the mutant is equivalent to the original `office()`.
     ("work/started: when dropped", True),  # a part cannot begin unless it is waiting
     ("burn: swaps door.remove and reset every job", True),
     ("burn: repeats door.remove", True),
@@ -343,7 +343,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
-    """A property known to fail kills only mutants on which it holds or fails after a different number of steps."""
+    """A property known to fail kills a mutant only if it holds there, or fails after a different number of steps."""
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
 
@@ -363,9 +363,9 @@ def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
 @settings(max_examples=25 * TIMES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.randoms(use_true_random=False))
 def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:
-    """A mutant is equivalent if and only if a second opinion cannot tell it from the original.
+    """A mutant is equivalent if and only if a second comparison finds no difference from the original.
 
-    The second opinion treats the whole system as one machine. Names are unique, and all mutants are well formed.
+    The second comparison treats the whole system as one machine. Names are unique, and all mutants are well formed.
     """
     text, machines = random_text(chance)
     system = system_of(text, machines)

@@ -15,7 +15,7 @@ STOPPED = [(80, "StopContainer")]
 
 
 def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, str]]) -> dict[str, bool]:
-    """Map the name of each call that counts to whether a plugin was notified of the call in time."""
+    """For each call that counts, return its name and whether a plugin was notified of the call in time."""
     of: dict[str, dict[str, str]] = {"Configure": {}, "Synchronize": {}}
     lines = [
         json.dumps({"ts": at, "event": name, **of.get(name, {"pod": POD, "container": CONTAINER})}).encode()

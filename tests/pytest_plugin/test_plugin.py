@@ -240,7 +240,7 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
 def test_in_the_folder_of_the_models(repository: Path) -> None:
     """Pytest may run in the folder of the models, as editors do.
 
-    SUT modules are still looked up beside pyproject.toml, as the error says.
+    SUT modules are still looked up beside pyproject.toml, and the error for a missing module names that folder.
     """
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Jammed"\n')
     assert "violation: " in called(repository, inside="models").stdout

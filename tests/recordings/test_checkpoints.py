@@ -95,7 +95,7 @@ def unicode(text: str) -> bool:
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """Random files that Go can read give the same values here, except that Go replaces invalid Unicode."""
+    """Fsm and Go read the same values from random files that Go can read, except that Go replaces invalid Unicode."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"

@@ -388,7 +388,7 @@ def test_pods_and_containers_are_judged_together(
 ) -> None:
     """Pods and containers are judged together, even if a recording has only events.
 
-    The conditions of the system count as clauses, and its profiles include the deviations of the versions.
+    The conditions of the system count as clauses, and the profile of a containerd version includes its deviations.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'

@@ -243,7 +243,7 @@ def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_given_up_is_shown_where_it_began(tmp_path: Path) -> None:
-    """An abandoned call is shown before its events, although it is held back because of a possible restart."""
+    """An abandoned call is shown before its events, although fsm holds the call back in case of a restart."""
     lines = life()
     changed("CreateContainer", ONE, code="DEADLINE_EXCEEDED")(lines)
     file = tmp_path / "calls.jsonl"

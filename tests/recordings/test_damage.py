@@ -95,9 +95,9 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No false violation is found later, when calls from before the start of a log are assumed to have ended.
+    """No false violation is found even after calls that began before the log are assumed to have ended.
 
-    In this test, these calls are assumed to have ended after four seconds, because no call of the clients took longer.
+    In this test, they are assumed to have ended after four seconds, because no call of the clients took longer.
     """
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)

@@ -98,7 +98,7 @@ def test_rotation_by_renaming(path: Path) -> None:
 
 
 def test_rotation_by_copying(path: Path) -> None:
-    """Lines that were written since the last look are read from the copy."""
+    """Lines that were written after the last read are read from the copy."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]

@@ -89,7 +89,7 @@ def broken(folder: Path, events: list[str], calls: list[str] | str) -> list[tupl
 def test_a_creation_that_was_given_up_explains_one_id(
     first: str, more: list[str], accused: int, tmp_path: Path
 ) -> None:
-    """An abandoned creation explains only one id, which can be any id that no caller received."""
+    """An abandoned creation can have created only one container, with any id that no caller received."""
     calls = [
         called("CreateContainer", THREE, 20, 50),
         called("CreateContainer", "", 30, 60, code="DEADLINE_EXCEEDED"),
@@ -109,7 +109,7 @@ def test_a_creation_that_was_given_up_explains_one_id(
 
 
 def test_what_an_id_took_in_time_no_other_takes(tmp_path: Path) -> None:
-    """An abandoned creation that relayed a container during the call does not explain a later container."""
+    """A creation that notified plugins before it was abandoned cannot have created a later container too."""
     calls = [
         called("CreateContainer", "", 20, 60, code="DEADLINE_EXCEEDED"),
         called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),

@@ -63,7 +63,7 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
     """Stopping a pod must end its containers, just as stopping a container must end the container.
 
-    A container that is stopped before its first start may run forever.
+    A container may run forever if it is started for the first time after it was stopped.
     """
     container, pod = "c" * 64, "d" * 64
     run = {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"}
@@ -83,7 +83,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A start that is refused because the container is running proves, like a status, that it is running."""
+    """If a start is refused because the container is running, the refusal proves this as a status would."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (

@@ -163,7 +163,7 @@ def pieces_of(chance: random.Random) -> list[bytes]:
 @given(seed=st.integers(0, 1 << 32), lenient=st.booleans(), relative=st.booleans())
 @settings(max_examples=amount(80, night=4_000))
 def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> None:
-    """Reading in bulk yields the same lines, notes and errors as reading line by line, and matching columns."""
+    """Reading in bulk yields the same lines, notes and errors as reading line by line, and its columns match them."""
     pieces = pieces_of(random.Random(seed))
     alone = [line for piece in pieces for line in piece.split(b"\n")]
 

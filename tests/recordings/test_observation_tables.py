@@ -129,7 +129,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """Rows of a log are still recognized after another tool has dropped the metadata of their table."""
+    """Rows of a log are still recognised after another tool has selected them and dropped the table's metadata."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -159,7 +159,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row has the same kind alone and in bulk, where only distinct rows are examined."""
+    """Every row has the same kind if it is read alone or in bulk. In bulk, only distinct rows are examined."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -405,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A table is refused if an option needs the original calls, or differs from the options of the conversion."""
+    """A table is refused if an option needs the original calls, or has another value than in the conversion."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -505,7 +505,7 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     """Parts are read in the order of their numbers: part-10 comes after part-9.
 
-    Hidden files are ignored, and parts that separate dependent rows are refused.
+    Hidden files are ignored. Parts are refused if they separate rows that depend on each other.
     """
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -580,6 +580,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The recording also holds as a fresh recording, because the plugin connected before the first event."""
+    """The recording is also legal when judged as fresh, because the plugin connected before the first event."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

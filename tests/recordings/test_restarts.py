@@ -1,4 +1,4 @@
-"""A restart of the runtime is assumed only where there is time for it, and the verdict reports the assumption."""
+"""A restart of the runtime is assumed only in a pause that is long enough, and the verdict reports the assumption."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def quoted(text: str) -> str:
     error=st.text('ab \\"\n=', min_size=1, max_size=8),
 )
 def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
-    """Every escape in a message or a field is read back, next to any character."""
+    """Every escape in a message or a field is decoded, whatever the characters next to it."""
     line = f'time="T" level=info msg={quoted(message)} error={quoted(error)} version=v2.1.9'
 
     assert entry(line.encode()) == (message, "T", error, "v2.1.9")
@@ -541,9 +541,9 @@ EXITS = (
 
 @pytest.mark.parametrize("form", EXITS)
 def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
-    """Every notation of an exit is recognised, since the exit of a container that never started is a violation.
+    """Every notation of an exit is recognised: the exit of a container that never started is reported as a violation.
 
-    If a process that was run with exec exits, its container does not.
+    The exit of a process that was run with exec is not the exit of its container.
     """
     before = (BOOT, ran(), *created())
 
@@ -666,7 +666,7 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
     """The state in a status may have been reached at any time during the status call.
 
-    A status call without an end counts as an instant.
+    A status call without an end is treated as if it took no time.
     """
     status = {
         "op": "status",
@@ -689,7 +689,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """An exit of an unknown entity is only noted, because it may be a container or a pod."""
+    """An exit of an unknown entity is only noted, because the entity may be a container or a pod."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))

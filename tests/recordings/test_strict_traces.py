@@ -44,7 +44,7 @@ WRONG: dict[str, tuple[object, str, str]] = {
 
 
 def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end: str = "\n") -> Path:
-    """Write a trace in which strings are literal lines."""
+    """Write a trace. Strings in *lines* are written unchanged, and other objects as JSON."""
     path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in (header, *lines)) + end)
     return path
 

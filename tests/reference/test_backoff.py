@@ -41,7 +41,7 @@ class Handler:
 
 
 async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """Advance the clock by *seconds*, with a tick of the back-off each second."""
+    """Advance the clock by *seconds*, one second at a time, and call ``tick`` after each second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
@@ -173,7 +173,7 @@ def test_passes_the_test_of_its_machine() -> None:
 def test_upstream_conforms_with_its_profile() -> None:
     """The upstream behaviour conforms under its profile.
 
-    The test cannot choose which of the profile's two losses occurs.
+    In one state, the profile has two outcomes that lose events. The test cannot choose which of them occurs.
     """
     tested = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), profile="upstream", examples=0)
 

@@ -61,7 +61,7 @@ def test_lines_of_a_shell(line: str, seconds: float, code: int) -> None:
 
 @given(st.lists(WORDS, max_size=6))
 def test_whatever_is_sent_is_a_command_or_is_not(words: list[str]) -> None:
-    """Every command ends with an exit code from 0 to 255, or is refused because there is no such command."""
+    """Every command either ends with an exit code from 0 to 255, or is refused because it does not exist."""
     for command in (words, ["sh", "-c", " ".join(words)]):
         with suppress(WorldError):
             found = script(command)

@@ -65,7 +65,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """Take an edge from its source state, and return a monitor's verdict on the requests to *observer*."""
+    """Take a path and then the edge of *case*. Return a monitor's verdict on the requests that *observer* receives."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)

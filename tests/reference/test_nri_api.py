@@ -390,7 +390,7 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 
 def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
-    """A reentrant call after the stop fails because it is reentrant, which is the more serious mistake."""
+    """A reentrant call after the stop fails as reentrant, because that is the more serious of its two errors."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()

@@ -1,4 +1,4 @@
-"""The reference NRI layer is linearizable with several threads, and not without its lock."""
+"""The reference NRI layer is linearizable with several threads, but without its lock it is not."""
 
 from __future__ import annotations
 

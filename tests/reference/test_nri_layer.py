@@ -619,8 +619,8 @@ def test_an_old_release() -> None:
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
     """Every call after the stop fails, or has no effect if it cannot return an error.
 
-    Containerd deletes its plugins at the stop. There, a second stop or a call that has to be relayed crashes, and a
-    call that need not be relayed succeeds.
+    Containerd deletes its plugins at the stop. A second stop therefore crashes in containerd, as does a call that has
+    to be relayed; a call that need not be relayed succeeds.
     """
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
@@ -679,7 +679,7 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
-    """An exit that comes after the stop is dropped without an error. In containerd, it ends the process."""
+    """An exit that comes after the stop is dropped without an error. Such an exit ends the process of containerd."""
     free = threading.Event()
 
     class Late(NRI):

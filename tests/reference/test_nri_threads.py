@@ -1,4 +1,4 @@
-"""The reference NRI layer handles joining plugins, concurrent calls and exits in any order."""
+"""The reference NRI layer handles new plugins, concurrent calls and exits in any order."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock. An event in ``waits`` is set when the call or the plugin waits."""
+    """The states of a call and a plugin that use a lock. An event in ``waits`` is set when the call or plugin waits."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()

@@ -238,7 +238,7 @@ def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
 def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """A restart undoes an interrupted run. If this fails, there is a pod that can be removed."""
+    """A restart undoes an interrupted run. If the restart cannot undo it, a pod remains, which can be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
@@ -264,7 +264,7 @@ def test_a_pod_that_cannot_be_started(
 ) -> None:
     """Nothing is left of a pod that cannot be started.
 
-    In containerd, the controller keeps its entry, which is even ready if only the last step failed.
+    In containerd, the controller keeps the pod's entry, which shows the pod as ready if only the last step failed.
     """
     sut = made(kind)
     sut.faults |= {fault}
@@ -339,7 +339,7 @@ def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[P
 def test_metadata_that_cannot_be_deleted_by_a_removal(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """If its metadata cannot be deleted, a removal can be repeated.
+    """A removal that cannot delete the pod's metadata can be repeated.
 
     In containerd, the pod is gone but its name stays reserved, until a restart recovers the pod.
     """
@@ -376,7 +376,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """A pod whose task cannot be looked up stays not ready. In containerd, the next restart makes it ready."""
+    """A pod whose task cannot be looked up is never ready again. In containerd, the next restart makes it ready."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -501,7 +501,7 @@ class RemovesWithoutStop(Pods):
 
 
 class ReadyAfterAFailedStop(Pods):
-    """A pod that stays ready if a stop fails after the exit."""
+    """A pod that stays ready if a stop fails after the pause process has exited."""
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         state = pod.state

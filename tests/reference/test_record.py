@@ -1,4 +1,4 @@
-"""The record of a container is copied completely, but a copy that is made field by field contains errors."""
+"""The method ``copied`` copies a container's record completely, while handwritten copying has errors."""
 
 from __future__ import annotations
 

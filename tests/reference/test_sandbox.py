@@ -190,7 +190,7 @@ async def test_waiting_for_a_sandbox_that_never_starts(
 async def test_a_stop_that_finds_no_task(
     make: Callable[[type[Controller]], Place], kind: type[Controller], state: str
 ) -> None:
-    """A stop may find no task, because something else has deleted it before its exit was noticed."""
+    """A stop may find no task, because the task was deleted by something else before its exit was noticed."""
     place = make(kind)
     place.start()
     place.world.gate.clear()

@@ -1,4 +1,4 @@
-"""Compiled functions use only modules with compiled functions, because the cache depends on their text."""
+"""Compiled functions use only modules that define such functions, because the cache depends on no other modules."""
 
 import ast
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""``docs/reference/names.md`` lists where each name in the sources is represented.
+"""``docs/reference/names.md`` lists the counterparts of each name in the sources.
 
-Every listed representation exists, and no name is missing.
+Every listed counterpart exists, and no name is missing.
 """
 
 from __future__ import annotations

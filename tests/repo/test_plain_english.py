@@ -70,7 +70,7 @@ def _prose(area: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_a_phrase_becomes_rarer(phrase: str) -> None:
-    """The count must equal the recorded number, so that every improvement is recorded."""
+    """The number of uses of *phrase* must equal the recorded number, so that every improvement is recorded."""
     found = tuple(sum(len(re.findall(PHRASES[phrase], line)) for line in _prose(area)) for area in AREAS)
 
     assert MOST[phrase] == found, f"{phrase}, in {', '.join(AREAS)}: word the new ones differently, or lower the counts"

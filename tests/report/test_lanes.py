@@ -1,4 +1,4 @@
-"""Histories are drawn as lanes with texts in them."""
+"""Histories are drawn as lanes that show each operation as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The violations, the slider, the coverage and printing work on pages of recordings in a real browser."""
+"""In a real browser, a page of a recording shows violations and coverage, and its slider and printing work."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def sarif_schema() -> Draft4Validator:
     return sarif_validator()
 
 
-# -- well formed, whatever comes ------------------------------------------------
+# -- every report is well formed ------------------------------------------------
 
 
 def check_text(written: str) -> None:

@@ -131,7 +131,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """Return the path of a page in *folder*, which ``fsm explore`` writes unless it already exists."""
+    """Return the path of a page in *folder*. If the page does not exist yet, write it with ``fsm explore``."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -285,7 +285,7 @@ def raised(kind: Kind) -> Kind:
 
 
 def follows_agree(origin: str) -> Tried:
-    """Compare verdicts on whether another machine accepts the outputs of a random machine as its events."""
+    """Compare verdicts on whether a second machine can take the outputs of a random machine as events."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance, time=False)
     text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')

@@ -4,8 +4,8 @@
 
 Without ``--write``, the page is not changed; differences in its tables are printed and count as failures. In either
 case, behaviour that contradicts the profile of a version is a failure. Each version is tested under its own profile,
-with which no test may fail. The cells that the profile changes are also tested without a profile, to find the
-behaviour that it tolerates.
+and no test may fail under this profile. The cells that the profile changes are also tested without a profile, to find
+the behaviour that the profile tolerates.
 
 A flaky test may pass in one run, although the page proves that it can fail. Therefore, ``--write`` repeats each flaky
 test on the page to find a shorter one, and keeps the old test if it does not fail again. Without ``--write``, a
@@ -90,7 +90,7 @@ Steps: TypeAlias = tuple[Stimulus, ...]
 
 
 class Seldom(NamedTuple):
-    """A flaky test from the page."""
+    """A flaky test that ``conformance-matrix.md`` lists."""
 
     clause: str
     steps: Steps

@@ -83,9 +83,9 @@ def traced(act: Callable[[], None], *options: str) -> int:
     begun = _switches(child)
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
-            # The tracer may need some time to attach to the child. Once it traces the child, the child has slept three
-            # times: in its read, if the read had only just begun; when it was stopped; and at the start of a system
-            # call.
+            # The tracer may need some time to attach to the child. Once the child has slept three times, it must be
+            # traced. Without the tracer, it sleeps at most once: in its read, if the read had only just begun. With the
+            # tracer, it also sleeps when it is stopped, and at the start of a system call.
             while _switches(child) < begun + 3 and tracer.poll() is None:
                 time.sleep(0.0005)
         finally:

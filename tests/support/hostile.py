@@ -195,9 +195,9 @@ def events() -> list[Seed]:
 
 
 def combined() -> list[Seed]:
-    """Return seeds from a single run, with its events, its calls and its log.
+    """Return a seed for each recording of a single run: its events, its calls and its log.
 
-    In each seed, a different file is damaged.
+    Each seed damages one of the three recordings and keeps the other two.
     """
     run = {
         name: recorded(f"2.1.9-forgotten.{suffix}.gz")

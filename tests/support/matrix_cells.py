@@ -46,7 +46,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """The result of a clause that a test found violated, or that only the deviations in ``tolerated`` broke.
+    """The result of a clause that a test has violated, or that was broken only by the deviations in ``tolerated``.
 
     ``known`` is true if nothing fails under the profile of the version, and ``always`` if some test failed in every
     repetition. ``traces`` contains the failures as text, with the shortest first.

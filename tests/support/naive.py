@@ -208,7 +208,7 @@ class Asking:
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations to which an abandoned call of *event* may lead if it acts in the situation *left*."""
+        """Yield the situations that may follow if an abandoned call of *event* takes effect in the situation *left*."""
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -248,7 +248,7 @@ class Asking:
             yield from now
         elif self.machine.events[event].kind != "call":
             for here in now:
-                # If the event was only noticed, or may not have happened, calls may still be in progress.
+                # In the phases noticed and maybe, the event may have had no effect, so calls may still be in progress.
                 over = Situation(here.state) if self.machine.events[event].interrupts and not each.phase else here
                 yield from self.happens(over, event, each.emits)
                 possible = ways(self.machine, here.state, event) != set()

@@ -136,7 +136,7 @@ class _Entity:
                         yield each.with_call(number, far)._replace(state=way.to, came=came)
 
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
-        """Yield the situations after an unspecified instant of operation *number*.
+        """Yield the situations after an instant of operation *number* whose effect the model does not specify.
 
         If *moves* is false, the instant is the end of a call that the model leaves open. Such an end neither changes
         the state nor emits anything.

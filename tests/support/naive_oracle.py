@@ -1,4 +1,4 @@
-"""A second opinion on tests of the test kit that keeps all possibilities after each step.
+"""A second opinion on tests of the test kit, which keeps all possible situations after each step of a test.
 
 A test may leave one call at a time in progress and resume it later. After each step, the test reads the shown state,
 and then the outputs since the last reading. This module reads cells like :mod:`naive`, and shares no code with

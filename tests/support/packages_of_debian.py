@@ -113,7 +113,7 @@ is new in it, and write the page: python tests/support/conformance_matrix.py --w
 
 
 def sources(text: str, own: str, suite: str) -> str:
-    """Return the entries for the suite *own* in an apt sources file with the content *text*, rewritten for *suite*.
+    """Return the entries for the suite *own* in *text*, an apt sources file, with *suite* in place of *own*.
 
     >>> print(sources("deb mirror://here bookworm main\\ndeb mirror://here bookworm-updates main", "bookworm", "trixie"))
     deb mirror://here trixie main

@@ -96,9 +96,9 @@ class Passing:
 
 
 def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
-    """Wait up to a minute until a condition holds.
+    """Wait until a condition holds, but at most for a minute.
 
-    If it does not, the error message contains the last values in *met*.
+    If the condition does not hold by then, the error message contains the last two values in *met*.
     """
     ends = time.monotonic() + 60
     while not what():

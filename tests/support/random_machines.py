@@ -61,7 +61,7 @@ def random_machine(chance: random.Random, *, time: bool = True, limits: bool = F
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
-    """Return a Hypothesis strategy for random machines, which shrinks them."""
+    """Return a Hypothesis strategy that generates random machines, and shrinks them after a failure."""
     return st.randoms(use_true_random=False).map(lambda chance: random_machine(chance, time=time))
 
 

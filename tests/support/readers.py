@@ -1,4 +1,4 @@
-"""Read pictures in text form with the programs that draw pictures from such text."""
+"""Parse pictures in text form, such as Mermaid, with the programs that render them."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def figures() -> str:
     (cells,) = re.findall(r"^\| \*\*all recordings\*\* \|(.*)\|$", power, re.MULTILINE)
     _, _, illegal, *_, noticed, alarms, _ = (cell.strip() for cell in cells.split("|"))
     return (
-        f"- {len(machines)} machines and {len(systems())} systems of machines rest on {clauses:,} clauses, each with its source.\n"
+        f"- {len(machines)} machines and {len(systems())} systems of machines cite {clauses:,} clauses, each with its source.\n"
         f"- {properties:,} properties are proved, or refuted if the model says that they fail; "
         f"a shortest run demonstrates each of the [{found} findings](docs/findings/README.md).\n"
         f"- The tests judge {recordings} recordings of real runtimes, with {alarms} false alarms.\n"

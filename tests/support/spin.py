@@ -3,8 +3,8 @@
 A verifier is a C program, and compiling it takes longer than all other steps together. Therefore, many exported texts
 are merged into one text. Each exported text has a number, which keeps its names distinct and selects it for a run.
 
-The answers are stored in ``tests/interop/spin`` by the text that SPIN reads. SPIN runs only for texts without an
-answer. ``FSM_SPIN=store`` stores new answers, and ``FSM_SPIN=again`` runs SPIN on all texts.
+The answers are stored in ``tests/interop/spin``, each under a digest of the text that SPIN reads. SPIN runs only
+for texts without an answer. ``FSM_SPIN=store`` stores new answers, and ``FSM_SPIN=again`` runs SPIN on all texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Choose the number of random inputs by the Hypothesis profile.
+"""Choose the number of random inputs according to the Hypothesis profile.
 
-The default number is small. ``--hypothesis-profile thorough``, as in ``.ci/nightly``, makes it large, and
-``--hypothesis-profile moderate`` a quarter as large as that.
+The default number is small. The profile ``thorough``, which ``.ci/nightly`` uses, makes it large; the profile
+``moderate`` makes it a quarter as large as ``thorough`` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A child process that misbehaves when it receives the request ``it``: ``rude.py MANNERS [FILE]``.
+"""A child process that misbehaves when it is asked to do the event ``it``: ``rude.py MANNERS [FILE]``.
 
 The child stores in FILE the ids of the processes that it leaves behind, or the fact that it has run before.
 """

@@ -1,8 +1,8 @@
 """Decide whether an outside observer can distinguish two machines (weak bisimulation).
 
-An observer sees requests, replies, outputs and signals.  The observer can also look at the value that the state shows
-at any time.  Names of states, outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is
-finer than trace equivalence, because both machines must also make their choices at the same time.
+An observer sees requests, replies, outputs and signals.  At any time, the observer can also look at the value that the
+current state shows.  Names of states, outcomes and clauses are not observed, and neither are hidden events.
+Bisimulation is finer than trace equivalence, because both machines must also make their choices at the same time.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -146,7 +146,7 @@ class StepsOf:
         """Return whether each joint event has the same effects in *other*, in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
-        systems are skipped, unless all of them are.
+        systems are skipped, unless this would skip every joint event.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():

@@ -33,9 +33,9 @@ class Moment(NamedTuple):
 
 
 class ObservedStep(NamedTuple):
-    """A step as an observer sees it.
+    """A step to the moment ``to``, as an observer sees it.
 
-    The step leads to the moment ``to``.  The observer sees one of ``seen``, or nothing if ``seen`` is empty.
+    ``seen`` contains the alternatives that the observer may see.  If it is empty, the step cannot be observed.
     """
 
     seen: tuple[Observable, ...]
@@ -99,7 +99,7 @@ class Observer:
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
-            # The call may also have no effect, which the caller cannot know.
+            # The call may also have no effect: after an indefinite reply, the caller does not know whether it had one.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
@@ -339,8 +339,8 @@ class Play:
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
     """Return a play that starts from the two separated nodes in *start* and is won by the attacker.
 
-    The defender always answers with the node that was the last to be separated from the target of the attacker's
-    step.
+    The defender always moves to the node that the refinement separated last from the node to which the attacker has
+    moved.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start

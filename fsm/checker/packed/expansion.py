@@ -30,14 +30,14 @@ class Program(NamedTuple):
 
     Each array is a table with these columns.  A condition is stored as its first test, a range as its start and end.
 
-    * ``tests``: word, shift and mask of a local state; start of a set of states in ``members``; next test if the local
-      state is in the set; next test if it is not
-    * ``events``: guard condition; range in ``paths``; whether two outcomes may be equal; range in ``reads``, for
-      the copies that the event depends on; start in ``kept``, for a mask of the bits of each word that the event does
-      not change; start in the memo, for the outcomes of each combination of states of these copies, or -1
-    * ``reads``: word, shift and mask of a local state, factor of this state in the index of the memo
-    * ``paths``: guard condition, name, reply, range in ``moves``
-    * ``moves``: guard condition, condition for delivering outputs, word, shift, mask, start in ``cells``
+    * ``tests``: the word, shift and mask of a local state; the start of a set of states in ``members``; the next test
+      if the local state is in the set, and the next test if it is not
+    * ``events``: the guard condition; the range in ``paths``; whether two outcomes may be equal; the range in ``reads``
+      for the copies that the event depends on; the start in ``kept`` of the masks, one for each word, of the bits that
+      the event keeps; the start in the memo of the outcomes for all combinations of states of these copies, or -1
+    * ``reads``: the word, shift and mask of a local state, and the factor of this state in the index of the memo
+    * ``paths``: the guard condition, name, reply, and the range in ``moves``
+    * ``moves``: the guard condition, condition for delivering outputs, word, shift, mask, start in ``cells``
     * ``cells``: the first option of each local state
     * ``options``: target state, the error that ends the event or -1, range in ``emitted`` of its outputs
     """

@@ -62,7 +62,7 @@ def unfolded_counts(orbits: Orbits, vector: StateVector, words: Words, degrees: 
 
 @lean_inner
 def represent(orbits: Numbers, words: Words, at: Number) -> None:
-    """Sort the members of each group in the state whose words begin at the index *at* of *words*."""
+    """Sort the members of each group in one state, whose words in *words* begin at the index *at*."""
     place: Number = 1
     for _ in range(orbits[0]):
         size = 3 * orbits[place + 1]

@@ -19,7 +19,7 @@ from fsm.machine.conditions import All, Not, Some
 
 
 class Links(NamedTuple):
-    """A graph of the states in which the target of a claim is due.  A link is a step after which it is still due.
+    """A graph of the states in which a claim's target is due.  A link is a step after which the target is still due.
 
     The links of node ``n`` begin at the index ``first[n]`` of ``to`` and ``take``.  ``to`` holds the node at the end of
     each link.  ``take`` has a bit for each fairness condition that the step satisfies, and ``enabled`` has a bit for
@@ -45,7 +45,7 @@ def link(
     links: Links,
     width: Width,
 ) -> Number:
-    """Write the links of the waiting states with indices from *begin* to *end* while there is room.
+    """Write the links of the states ``waiting[begin:end]`` while there is room.
 
     *automaton* leaves state 1 when the target holds.  *fair* holds the bits of the fairness conditions that each label
     satisfies, and *number* maps states to their indices in *waiting*.  Return the index of the first state whose links
@@ -215,11 +215,11 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """Try to prove on packed states that every fair run reaches a due target.
+    """Try to prove on packed states that every fair run reaches the target of *claim* after the target became due.
 
-    The target is due at the beginning if *due* is true.  If the proof succeeds, return whether the target is ever due,
-    and the size of the search; else return ``None``.  A claim cannot be proved on packed states if calls of the system
-    take time, because calls may end in ways that are not steps of the graph.
+    The source makes the target due; if *due* is true, it is due from the beginning.  If the proof succeeds, return
+    whether the target is ever due, and the size of the search; else return ``None``.  A claim cannot be proved on
+    packed states if calls of the system take time, because calls may end in ways that are not steps of the graph.
     """
     source, target = claim.source.means, claim.target.means
     if graph.table.timed or len(claim.fair) > MOST_FAIR:

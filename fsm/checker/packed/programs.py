@@ -1,7 +1,7 @@
 """Compile the joint events of a system to arrays of integers.
 
-The arrays hold the moves of :attr:`fsm.machine.product.SystemTable.joint`.  Each move has the options from the table
-of its part, in the order of the uncompiled search.
+The arrays hold the moves of :attr:`fsm.machine.product.SystemTable.joint`.  The options of a move come from the table
+of its part, in the same order as in the uncompiled search.
 """
 
 from collections.abc import Callable, Sequence

@@ -263,8 +263,8 @@ def calling_twice(
 ) -> PackedSearch | None:
     """Return a search for a repeated call of *event* that still has an effect.
 
-    The first call must succeed and make *once* hold, and the second call must follow it directly.  Return ``None`` if
-    packed states do not support this.
+    The first call must succeed with *once* true at its reply, and the second call must follow it directly.  Return
+    ``None`` if packed states do not support this search.
     """
     called, succeeds = Happens(event=event), Replies(event=event, reply="ok")
     granted = All(of=(called, succeeds, *([once] if once else [])))

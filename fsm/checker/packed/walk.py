@@ -65,9 +65,9 @@ class Facts(NamedTuple):
 class Automaton(NamedTuple):
     """An automaton for a sequence of conditions, or for an event that is called twice in a row.
 
-    ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.  The sequence
-    of conditions starts over when ``until`` holds.  If ``twice`` is true, the conditions are that the first call
-    succeeds, that the event is called, and that this second call changes something.
+    ``tests`` contains the bit tests of all conditions.  A condition is stored as the number of its first test.  The
+    sequence of ``conditions`` starts over when the condition ``until`` holds.  If ``twice`` is true, ``conditions``
+    says that the first call succeeds, that the event is called again, and that the second call changes something.
     """
 
     tests: Numbers  # each row: a bit, the next test if the bit is set, and the next test if it is clear

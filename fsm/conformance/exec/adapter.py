@@ -27,7 +27,7 @@ VERSION: Final = 1
 
 TIMEOUT: Final = 5.0  # default number of seconds to wait for an answer
 START: Final = 30.0  # default number of seconds to wait for the greeting
-GRACE: Final = 2.0  # default number of seconds that a child has to exit by itself
+GRACE: Final = 2.0  # default number of seconds to wait for a child to exit by itself
 
 Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 

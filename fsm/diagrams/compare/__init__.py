@@ -61,7 +61,7 @@ def _merge_names(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict
 
 
 class Matching:
-    """Compares a machine with a drawing. The machine is the first side."""
+    """Compares a machine, as the first side of the comparison, with a drawing, as the second side."""
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -287,7 +287,7 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Map each move of *one* (one for each outcome and reply) to its outcomes, using the names of the first machine."""
+    """Map each move of *one* to its outcomes. Each reply has its own move. Names are those of the first machine."""
     table = tabulate(one)
     found: dict[ComparedMove, tuple[str, ...]] = {}
     for row, number in table.defined():

@@ -11,7 +11,7 @@ class Where(Enum):
     BOTH = "both"
     FIRST = "first"
     SECOND = "second"
-    UNDRAWN = "not drawn"  # only the machine has it, but drawings may leave it out, so it is not a difference
+    UNDRAWN = "not drawn"  # a move of the machine that drawings may omit, so its absence is not a difference
 
 
 class Why(Enum):

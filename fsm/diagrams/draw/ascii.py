@@ -21,7 +21,7 @@ from fsm.machine.traversal import closure
 _APART: Final = 12
 
 _HEAD: Final = 3  # number of rows above the boxes, for arrows without a source
-_LOOP: Final = 6  # width in columns of the loops on the left
+_LOOP: Final = 6  # number of columns on the left, for loops
 _STEP: Final = 3  # number of columns from one vertical line to the next
 
 

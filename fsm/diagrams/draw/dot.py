@@ -225,7 +225,7 @@ class DotFailedError(Exception):
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    The attribute ``data-source`` is the digest of the DOT text. It tells without ``dot`` whether the SVG is up to date.
+    The attribute ``data-source`` is the digest of the DOT text, which shows whether the SVG is up to date.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)
@@ -233,7 +233,7 @@ def svg(picture: Picture) -> bytes:
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
     _identify(root, picture)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
-        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that its text is as large as the page's
+        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that the SVG's text is as large as the page's
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))

@@ -178,7 +178,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return each target and label of arrows that come from all other states, if there are at least two others."""
+        """Return each target and label with arrows from every other state, if there are at least two other states."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":

@@ -18,7 +18,7 @@ from fsm.machine.product.system import System
 from fsm.machine.table import Done
 
 CALLER: Final = "caller"  # the participant that makes calls
-OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
+OUTSIDE: Final = "outside"  # the participant that receives an output unless exactly one part receives it
 # A step or divider crosses all participants.  A call, reply or output is a message from source to target. `lost`
 # means that no reply came, and `waits` means that the source waits for the target forever.  A row of any other kind
 # is a text at the source, which either says what happened there or comments on the previous row.
@@ -74,7 +74,7 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
     """Return the chart of *run*, which is a run of *model*.
 
     Omit parts of a system that neither act nor wait at the end. Mark the step that breaks *broken*. If a system stops,
-    show which parts each part waits for before the fair events of *broken* can happen.
+    show for each part that waits for a fair event of *broken* which parts it waits for.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")

@@ -1,4 +1,4 @@
-"""Write pictures as Mermaid, PlantUML or a Markdown table. The captions and identifiers serve all formats."""
+"""Write pictures as Mermaid, PlantUML or a Markdown table. All formats use the same captions and identifiers."""
 
 import re
 import textwrap
@@ -15,7 +15,7 @@ WIDTH: Final = 80
 
 FAILS: Final = "✗"  # sign for an error reply
 DEVIATE: Final = "deviations"  # first word of the line that names the profiles whose deviations are drawn
-GATHERED: Final = 3  # if at least this number of edges start from "any state", they share a single word
+GATHERED: Final = 3  # if at least this number of edges start from "any state", they share a single label
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 # Reserved words of Mermaid or PlantUML. They cannot name a state.

@@ -30,7 +30,7 @@ _MOST_DRAWINGS: Final = 200  # maximum number of drawings in a file
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")  # matches spaces between columns
-_SQUEEZED: Final = 3  # minimum number of border-like strokes in a drawing that is reported to have lost its columns
+_SQUEEZED: Final = 3  # a drawing with at least this number of border-like strokes may have lost its columns
 _WIDTHS: Final = (4, 2, 3)  # tab widths to try if a width of eight columns causes problems
 _MOST: Final = 100_000  # maximum number of non-blank characters to read again when looking for missing spaces
 # Matches the positions where a line may have lost a space: its beginning, and the places before runs of spaces.

@@ -86,7 +86,7 @@ class Canvas:
     rows: tuple[str, ...]
     columns: tuple[Sequence[int], ...]  # for each row and column, the index of the character in its line
     drawn: tuple[str, ...]  # the rows, with blanks instead of parts of words that look like strokes
-    paragraphs: tuple[range, ...]  # runs of rows that are not empty
+    paragraphs: tuple[range, ...]  # blocks of consecutive non-empty rows
 
     def at(self, cell: GridCell) -> str:
         return _char_at(self.rows, cell)
@@ -215,7 +215,7 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return the columns where the box may have its sides: the ends of the edge, or one beyond a missing corner."""
+        """Return possible columns of the box's sides: the ends of the edge, or one further if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
@@ -278,7 +278,7 @@ def _is_horizontal(char: str, text: str, column: int) -> bool:
 def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
     left, right = sides
     row = top.row + 1
-    # The sides cannot continue below the corners of a bottom edge, so they pass at most one of *bottoms*.
+    # No side continues below the corners of a bottom edge, so the loop ends once the sides have passed an edge.
     for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
         bottom = bottoms[at]
         while row < bottom.row and _is_vertical(sheet.at((row, left))) and _is_vertical(sheet.at((row, right))):

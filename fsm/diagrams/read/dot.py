@@ -53,7 +53,7 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """A parser for the graph that begins at the index *start* of *text*, whose lines start at the indices *starts*."""
+    """A parser for the graph at the index *start* of *text*. *starts* contains the indices where its lines start."""
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
         self.text, self.start, self.path, self.starts = text, start, path, starts

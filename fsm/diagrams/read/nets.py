@@ -40,7 +40,7 @@ class Nets:
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
     words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke that points to them
-    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # labels in the gaps of lines, by their strokes
+    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # maps the stroke in a gap of a line to its label
 
     def find(self) -> list[Net]:
         for node in self.wires.links:
@@ -169,7 +169,7 @@ class Labels:
     """Finds the line to which each phrase belongs."""
 
     wires: Wires
-    stretch: dict[Stroke, int] = field(default_factory=dict)  # numbers the parts of lines without junctions
+    stretch: dict[Stroke, int] = field(default_factory=dict)  # maps each stroke to the number of its stretch
 
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """Return the labels of a drawing in the rows from *first* to *last*.

@@ -89,7 +89,7 @@ class StateDiagram:
 
 
 def _plain(text: str) -> str:
-    """Replace Mermaid's character codes in *text* by the characters.
+    """Replace Mermaid's character codes in *text* with the characters that they represent.
 
     >>> _plain("a#colon; #35;1")
     'a: #1'
@@ -106,9 +106,9 @@ def _plain(text: str) -> str:
 def blocks(
     text: str, heading: re.Pattern[str], end: re.Pattern[str], *, ends_with_comment: bool
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
-    """Yield the line number of each *heading* in *text*, and the numbered lines between it and *end*.
+    """Yield the line number of each *heading* in *text*, and the numbered lines between the heading and *end*.
 
-    Blanks replace the comment mark, which is the group ``mark`` of *heading*.
+    If the group ``mark`` of the pattern *heading* matches a comment mark, blanks replace this mark in the lines.
     """
     rows = iter(enumerate(text.split("\n"), 1))
 

@@ -196,7 +196,7 @@ def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Join stacked phrases into names. Each line is a name, or text in parentheses that belongs to the name before.
+    """Join stacked phrases into names. Each line is a name, or text in parentheses that belongs to the previous name.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))

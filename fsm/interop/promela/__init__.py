@@ -191,8 +191,8 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
             f"{size(len(claim.fair))} turn = 0;",
             "int spared = 0;",
         ),
-        # Choices in addition to steps: commit to a violation, spare an event, skip its turn, or finish a round
-        # (accepting).
+        # In addition to its steps, a run may commit to a violation, guess that an event stays disabled forever, end the
+        # turn of a disabled event, or end a round at the accepting label.
         others=(
             *("#ifndef SAFETY", ":: d_step { due && !committed -> committed = true }", *rounds),
             *(f":: committed && turn == {len(claim.fair)} ->", "accept_round:", "   turn = 0", "#endif"),

@@ -1,8 +1,8 @@
 """The names of a machine in Promela, and conditions as Promela expressions.
 
 An expression describes one instant, and its macro has seven parameters: ``was`` and ``is``, the states before and
-after the step; ``event``; ``whose``, the call that receives the reply ``reply``; ``output``, the output of the instant;
-and ``all``, the number of the step's list of outputs in ``lists``, counted from 1 (0 before the first step).
+after the step; ``event``; ``reply``, and ``whose``, the call that receives this reply; ``output``, the output of the
+instant; and ``all``, the position in ``lists`` of all outputs of the step, counted from 1 (0 before the first step).
 """
 
 from collections.abc import Collection, Iterable, Iterator

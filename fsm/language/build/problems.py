@@ -70,7 +70,7 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    """Return the clause that applies if the event *name* names no clause. *problems* collects errors in the event."""
+    """Return the clause of the event *name* if the event names no clause. *problems* collects the event's errors."""
     given = citation(problems, written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)

@@ -226,7 +226,7 @@ class ClaimBuilder:
 
 
 def listed(value: T | list[T] | None, kind: str) -> list[tuple[T, Keys]]:
-    """Return the values in *value*, each with its place below a table. A single value is treated as a list."""
+    """Return each value in *value*, with its path relative to its table. A single value is treated as a list."""
     if isinstance(value, list):
         return [(each, (kind, index)) for index, each in enumerate(value)]
     return [] if value is None else [(value, (kind,))]

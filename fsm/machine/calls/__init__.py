@@ -12,11 +12,11 @@ ends at separate instants.  There are six rules:
 2. A *begun* call continues according to the ``ends`` of the current state, even if other events have moved the entity.
    If that state has no ``ends``, the call has *ended* with an unspecified reply.  The state does not change, and
    nothing is emitted.
-3. If the specification is silent, any state may follow.  A call that takes effect there becomes free or begins.
+3. If the specification is silent about an event in a state, any state may follow.  A call begins or becomes *free*.
 4. An interrupting event cuts off begun calls.  They have no further effect and can only get an indefinite reply.  An
    ended call may still be answered, and an asked call may still take effect.  If the interruption is observed, all
    calls in progress are over.
-5. A reply fits a call that ended with an outcome if it is a reply of that outcome.  Any reply fits other calls that
+5. A reply fits a call that ended with an outcome if the outcome has this reply.  Any reply fits other calls that
    ended, and free calls.  An indefinite reply also fits a call that has not taken effect.  Such a call then never takes
    effect.
 6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is

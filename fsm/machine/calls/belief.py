@@ -289,10 +289,10 @@ def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
 def dynamics(
     table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
-    """Return the dynamics of *table* for traces in which some events are not recorded.
+    """Return the :class:`Dynamics` of *table* for traces in which some events are not recorded.
 
     The traces show the signals and hidden events in *shown*, or all signals if *shown* is ``None``.  If *outputs* is
-    true, they show outputs one by one and no calls.  If *timed* is true, time limits are tracked.
+    true, the traces show outputs one by one, and do not show calls.  If *timed* is true, time limits are tracked.
     """
     signals = [name for name, event in table.machine.events.items() if event.kind == "signal"]
     seen = signals if shown is None else shown

@@ -24,7 +24,7 @@ FRESH: Final = NOW + 1  # value of Due.start for a time limit that starts no lat
 
 
 class Due(NamedTuple):
-    """A time limit on the current state that was set by ``way``, perhaps before unobserved interruptions.
+    """A time limit that ``way`` has set on the current state, perhaps before unobserved interruptions.
 
     ``start`` is :data:`NOW`, :data:`FRESH`, or the index of an earlier instant of the belief.
     """
@@ -124,10 +124,10 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part in which a configuration may differ from a configuration that covers it.
+    """The part of a configuration that may differ from the same part of a configuration that covers it.
 
     The bit set ``sets`` has a bit for each lost call.  For each call that awaits its reply, ``sets`` also has a bit for
-    each state that the call has met and for each possible end.
+    each state in ``Pending.met`` and for each possible end.
     """
 
     sets: int
@@ -185,7 +185,7 @@ class Covering:
     def _end(self, call: Pending) -> int:
         """Return the number of the bit for the end of *call*, or 0 if it has no bit.
 
-        The end has a bit only if, in each state that the call has met, an end with the same reply has no effect.
+        The end has a bit only if an end with the same reply has no effect in any of the states in ``call.met``.
         """
         table = self._rules.table
         ended = table.ways[call.stage]
@@ -238,7 +238,7 @@ class ConfigurationSet:
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Check whether *more* covers *less* in configurations that are otherwise equal."""
+    """Check whether *more* covers *less*, given two configurations that differ only in these parts."""
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

@@ -55,8 +55,8 @@ class Unobserved:
     Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
     that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs one by one.
     ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
-    is false, nothing happens that the specification is silent about.  If time limits are tracked, ``limits`` maps each
-    way that sets a limit to its target state and the states that can reach this target by interruptions only.
+    is false, no event or call takes effect in a silent cell.  If time limits are tracked, ``limits`` maps each way that
+    sets a limit to a set of states: its target state, and the states that can reach the target by interruptions only.
     """
 
     rules: Rules
@@ -100,7 +100,7 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return the closure of *left*, which was closed before a call that has ended was removed from its members.
+        """Return the closure of *left*: a closed set, except that a call that has ended was removed from each member.
 
         The effects of the other calls are already included, with two exceptions: a call that is now the only one may
         set a time limit, and a call may take effect after a limit that starts now.
@@ -213,7 +213,7 @@ class Unobserved:
         return self._with_any_outputs(Configuration(by.to, passing(pending, by.to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return the configurations at the next observation, at which new time limits start."""
+        """Return *those* as they are at the next observation, and let all new time limits start there."""
         if not self.limits:
             return frozenset(those)
         return frozenset(

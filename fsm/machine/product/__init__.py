@@ -35,7 +35,7 @@ JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tupl
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A way of a joint event, with its moves inside the cone.
+    """A way in which a joint event may happen, reduced to its moves of copies in the cone.
 
     ``reply`` is the reply of the event if none of the moves fails.
     """
@@ -146,7 +146,7 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that would be possible if the moves that the table leaves out were also allowed.
+        """Return the ways that would be possible if the table did not leave out any moves.
 
         *state* is the target of each way.  The result is empty if no call takes time.
         """
@@ -159,7 +159,7 @@ class SystemTable:
         )
 
     def beyond(self) -> SystemTable:
-        """Return a copy of this table that includes unspecified ends of calls."""
+        """Return a copy of this table in which calls may also end in ways that the model does not specify."""
         tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
 
@@ -171,10 +171,10 @@ class SystemTable:
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
     def left_out(self, locals_of: Callable[[int], Collection[int]]) -> set[bool]:
-        """Return the kinds of steps that the table leaves out.
+        """Return whether the table leaves out ends of calls, other steps, or both.
 
-        The result contains ``True`` if some of these steps are ends of calls, and ``False`` if some are not.
-        *locals_of* returns the states of a copy in which events begin.
+        The result contains ``True`` if the table leaves out ends of calls, and ``False`` if it leaves out other steps.
+        *locals_of* maps the digit of a copy to the states of this copy in which events begin.
         """
         moves = {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values()
         found: set[bool] = set()
@@ -315,6 +315,6 @@ def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
 
 
 def read(condition: Condition | None) -> frozenset[int]:
-    """Return the digits of the copies whose states *condition* depends on."""
+    """Return ``Copy.digit`` for each copy on whose state *condition* depends."""
     parts = atoms(condition) if condition else ()
     return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)

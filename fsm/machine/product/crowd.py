@@ -35,7 +35,7 @@ FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
 """Events of a counter.  The states of a counter are :data:`NONE` and :data:`SOME`."""
 FAILS: Final = "fails"
 
-SHOWN: Final = 3  # number of copies in the analysed system: the copy that is kept, and two members of the crowd
+SHOWN: Final = 3  # number of copies in the analysed system: the copy that is kept, and two copies that form the crowd
 
 NOBODY: Final = Clause(
     name="crowd", says="Only the occupied states of these copies are known.", level="MAY", source="none"
@@ -97,7 +97,7 @@ class Crowd:
         self.system = self._make_system(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """Translate *condition*.  Raise :class:`NoCrowdError` if it distinguishes members of the crowd."""
+        """Translate *condition*.  Raise :class:`NoCrowdError` if it distinguishes copies of the crowd."""
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"the property distinguishes copies of '{self._part.name}' other than the first")
         return self._translate(condition, None)
@@ -129,7 +129,7 @@ class Crowd:
                 raise NoCrowdError(f"event '{event}' does not treat every '{part.name}' like the first two copies")
 
     def _behaves_like(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* treats both members of the crowd like the row *fewer* treats the only member."""
+        """Check that *row* treats each of the crowd's two members as *fewer* treats its only member."""
         if _map_digits(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         shared = row.joint.of not in {self._one, self._other}
@@ -260,7 +260,7 @@ class Crowd:
                 then = self._next[course.local]
                 yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(here, *course.holding)))
                 led.append(All(of=(self._counter_condition(then), *course.holding)))
-            if not certain:  # the members in this state must be able to take at least one course
+            if not certain:  # at least one course must be possible for the members in this state
                 yield self._step(self._never, FAILS, when=All(of=(here, Not(of=Some(of=tuple(led))))))
         for bit, following in zip(self._bits, self._next, strict=True):
             yield self._step(bit, DRAIN)

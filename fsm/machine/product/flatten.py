@@ -28,7 +28,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     table = SystemTable(system)
     cells: list[dict[str, Cell]] = [{} for _ in table.rows]
     state = 0
-    while state < len(table.states):  # the call of step() below adds new states
+    while state < len(table.states):  # the call to step() below adds new states
         for row in table.rows:
             joint = system.events[row.event.name]
             cells[row.index][_state_name(table, state)] = _cell(joint, table, table.step(state, row.index))

@@ -137,7 +137,7 @@ class JointWatch:
                 )
 
     def _may(self, condition: Condition | None, of: _Those, *, hold: bool) -> bool:
-        """Check whether *condition* can be true or, if *hold* is false, whether it can be false."""
+        """Check whether *condition* can have the truth value *hold*."""
         match condition:
             case Not(of=inner):
                 return self._may(inner, of, hold=not hold)

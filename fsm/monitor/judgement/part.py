@@ -88,10 +88,10 @@ class Story:
 
 @dataclass(slots=True, kw_only=True)
 class Chosen:
-    """Selects the observations in ``part``, and counts observations outside its period in ``notes``.
+    """Selects the observations in ``part``, and counts in ``notes`` the observations outside the period of ``part``.
 
     ``names`` maps each entity to its names. If ``telling`` is set, ``telling(entity)`` returns whether to collect
-    the story of the entity. All entities are judged in any case.
+    the :class:`Story` of the entity. All entities are judged in any case.
     """
 
     part: Part

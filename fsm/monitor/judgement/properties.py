@@ -96,8 +96,8 @@ class _Window:
 class PropertyWatch:
     """Watches *properties* of a machine's entities under *profile*. *dynamics* determines how beliefs change.
 
-    If *fresh* is true, every entity is in the initial state when it is first seen. A claim that no run of the machine
-    breaks is checked only on lines that no run explains, that is, lines for which :meth:`violated` was called.
+    If *fresh* is true, every entity is in the initial state when it is first seen. If the machine itself cannot break a
+    claim, the claim is checked only on lines that the machine does not allow (see :meth:`violated`).
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics

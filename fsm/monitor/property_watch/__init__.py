@@ -1,9 +1,9 @@
-"""Watch a property on the steps of an implementation.
+"""Watch whether the steps of an implementation violate a property.
 
 Several runs of the machine may explain the same observations. A property is *violated* only if all of these runs break
 it. An implementation that conforms to the machine therefore never violates a property that the checker has proved. If
-an implementation takes a step that no run of the machine explains, it may be in any state that shows the value that the
-test has read.
+no run of the machine explains a step of an implementation, the implementation may be in any state that shows the value
+that the test has read.
 
 No test sees an infinite run. To test that a target is reached eventually, a test takes only fair steps, in turn
 (:meth:`Watch.due`). The target must be reached while a fair step is still possible, and within the number of steps that
@@ -107,7 +107,7 @@ class _Next(NamedTuple):
 
 
 class Watch:
-    """Watches whether a tested implementation has the property *stated* of *machine* under *profile*.
+    """Watches whether a tested implementation violates *stated*, a property of *machine* under *profile*.
 
     If nothing else explains an observation, the events in *unseen* may have happened between the steps of a test. By
     default, these are the machine's hidden events. Raise :class:`ValueError` if the property is :func:`untestable`.
@@ -277,7 +277,7 @@ class Watch:
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
+        """Return a possible fair step, the least recently taken, or ``None`` if there is none or no target is due."""
         if (index := self._next_fair_step()) is None:
             return None
         fair = self._fair[index]

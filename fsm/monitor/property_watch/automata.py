@@ -27,7 +27,7 @@ GIVEN_UP: Progress = (-2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The progress of a run that broke the property by completing the sequence with the index ``which``."""
+    """The progress of a run that has broken the property.  ``which`` is the index of the completed sequence."""
 
     which: int = 0
 

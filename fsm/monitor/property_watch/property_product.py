@@ -40,10 +40,10 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* and the automaton of *claim*, both under *profile*.
 
-    Places and ways are numbered in the order in which they are reached, and keep their numbers. :meth:`explore` fills
-    ``asking``, ``asking_later`` and ``advancing`` with pairs of an event and its reply, or of an empty event and an
-    output. An observed pair in ``asking`` may test the claim at any time. A pair in ``asking_later`` may test the
-    claim only if a pair in ``advancing`` was observed before.
+    Its places and the steps between them, called ways, are numbered in the order in which they are reached, and keep
+    their numbers. :meth:`explore` fills ``asking``, ``asking_later`` and ``advancing`` with pairs of an event and its
+    reply, or of an empty event and an output. An observation in ``asking`` can always put the claim to the test, and an
+    observation in ``asking_later`` can do so only after one in ``advancing``.
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
@@ -177,6 +177,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits. An error that the property names does not fit a way that allows any error."""
+        """Check whether *reply* fits. An error that the property names does not fit an outcome with any error."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

@@ -1,13 +1,13 @@
 """Watch a property on a recording with many entities, overlapping calls, and unseen events.
 
 Several runs may explain the observations of an entity. A belief about the product of machine and property follows all
-of these runs, and the property is violated once all of them have broken it. Therefore, a property that the checker has
-proved can be violated only on a line that no run explains. Such a line is taken literally. The event happened once,
-with the recorded reply, and may have led to any reachable state. No unseen event is assumed right before the line,
-because unseen events would not explain it.
+of these runs, and the property is violated once every run has broken the property. Therefore, a property that the
+checker has proved can be violated only on a line that no run explains. On such a line, the watch assumes that the event
+happened once, with the recorded reply, and may have led to any reachable state. It assumes no unseen event right before
+the line, because unseen events would not explain the line.
 
-After a gap, a violation, or a call that may have acted at any earlier time, the entity may be in any state, and the
-property restarts.
+After a gap, a violation, or a reply whose request was not recorded, the entity may be in any state, and the watch of
+the property begins again.
 """
 
 from collections import OrderedDict, deque

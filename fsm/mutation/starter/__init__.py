@@ -1,7 +1,7 @@
-"""Create the files with which a user starts: a model, properties of the model, and a test.
+"""Create the first files of a new user: a model, properties of the model, and a test.
 
 The files are made from scratch, from a machine of the ``transitions`` library, or from a drawing. Each property is
-proved for the model, and would be broken by some error in the model (:mod:`fsm.mutation.outcomes`).
+proved for the model, and detects at least one error that the model could have (:mod:`fsm.mutation.outcomes`).
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ MOST_PROPERTIES: Final = 6
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
     machine: Machine  # the machine that the model file defines
-    files: Mapping[str, str]  # maps paths relative to the folder to the contents
+    files: Mapping[str, str]  # maps each path, relative to the folder, to the contents of the file
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
     """Return the starting files for *folder*.
 
-    The model describes *source*, or an example. The test drives *driven*, or a stand-in for the system under test.
+    Without a *source*, the model is an example. Without *driven*, the test drives a stand-in for a system under test.
     """
     model = toml(source, comments=_comments(source)) if source else _fill_template("model", name=name)
     path = f"models/{name}.toml"

@@ -26,7 +26,7 @@ UNUSUAL: Final = 8  # cost of a step that is hidden or interrupts everything; ot
 class Choice(NamedTuple):
     key: str  # unique within the cell
     instant: CallInstant
-    call: str  # begins, on, ends or unspecified; interrupts if it ends all calls; empty if it takes no time
+    call: str  # "begins", "on", "ends" or "unspecified"; "interrupts" if all calls end; "" if the event takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
         way, deviation = self.instant.way, self.instant.way and self.instant.way.deviation
@@ -140,7 +140,7 @@ def machine_data(
 ) -> dict[str, Json]:
     """Return the data for the page of *machine*, which initially shows *profile*.
 
-    The page has all profiles of the machine, or only the profiles in *only*, and in addition the profiles in *also*.
+    The page has the profiles in *only*, or all profiles of the machine if *only* is ``None``, and those in *also*.
     Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)

@@ -22,7 +22,7 @@ from typing import Final
 _HEAD: Final = struct.Struct(">HBBBI")
 _DATA, _HEADERS, _RESET = 0, 1, 3  # types of HTTP/2 frames, each of which begins with a header of nine bytes
 _LAST: Final = 1  # flag of the last frame of a stream
-_PREFACE: Final = 24  # length of the bytes that a client sends before its first frame
+_PREFACE: Final = 24  # number of bytes that a client sends before its first frame
 _SECONDS: Final = 30.0  # number of seconds to wait for calls in progress
 
 

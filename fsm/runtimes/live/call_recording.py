@@ -34,8 +34,8 @@ MOST: Final = 65_536  # maximum number of waiting items. Further items are dropp
 class Outbox(Generic[T]):
     """A queue whose items are passed to *take* in order, on a background thread.
 
-    *idle* is called whenever the queue becomes empty. If *most* items are waiting, further items are dropped. If
-    *take* raises an error, everything that follows is dropped, and *failed* is called with the text of the error.
+    *idle* is called whenever the queue becomes empty. At most *most* items wait; further items are dropped. If
+    *take* raises an error, all later items are dropped, and *failed* is called with the text of the error.
     ``error`` holds the error, ``failure`` its text, and ``dropped`` the number of dropped items.
     """
 

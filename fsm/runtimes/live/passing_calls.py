@@ -28,8 +28,8 @@ class PassedCall:
     was not kept. ``start`` and ``end`` are in nanoseconds since the epoch. If a fault was injected, ``injected`` is its
     name or the error code that the client received. ``reached`` is false if the call never reached the runtime.
 
-    A container event is also represented as a call. It has an empty ``code``, and lasts from the start of its stream to
-    its arrival.
+    A container event is also represented as a call with an empty ``code``. This call starts when the stream of events
+    starts, and ends when the event arrives.
     """
 
     method: str

@@ -189,9 +189,9 @@ class RuntimeSession:
     Containers use *image*. The default is a busybox image, which is imported if the runtime has none. ``seen`` is
     called with the answer to each call.
 
-    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill`` kills
-    the runtime to do so, and ``damage`` also damages what the runtime keeps of the entity with the given id. Raise
-    :class:`InputError` if there is no runtime or no image.
+    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill``
+    restarts the runtime by killing it. ``damage`` also damages the data that the runtime keeps about the entity with
+    the given id. Raise :class:`InputError` if there is no runtime or no image.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ _SUTS: Final[Mapping[str, type[EntitySUT]]] = {CONTAINER: RuntimeContainerSUT, P
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that creates the SUT for *asked*, in the runtime at the address ``asked.rest``.
+    """Return a function that creates the SUT for the request *asked*, in the runtime at ``asked.rest``.
 
     *seen* is called with each answer. Raise :class:`InputError` if a CRI client cannot make the machine's calls.
     """

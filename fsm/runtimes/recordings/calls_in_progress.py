@@ -191,9 +191,9 @@ class CallsInProgress:
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """Yield the events that no recorded call can have caused.
 
-        If *late* is true, calls are recorded only when they end. If calls also overlap, the causes of events near the
-        *end* of the recording may be missing. Events are then skipped if they are closer to *end* than twice the
-        duration of the longest call that may have caused them. If the recording has a gap, there are no events.
+        If *late* is true, calls are recorded only when they end. If such calls overlap, the causes of events near the
+        *end* of the recording may be missing. In this case, skip an event if it is closer to *end* than twice the
+        duration of the longest call that may have caused it. If the recording has a gap, yield no events.
         """
         unended = late and self._overlap
         made, relayed = self._match_creations(), set[tuple[str, str]]()
@@ -206,7 +206,7 @@ class CallsInProgress:
                 yield event
 
     def _match_creations(self) -> dict[tuple[str, str], Asked]:
-        """Match each entity whose id no caller received with a creation that was in progress at its first event.
+        """Find a creation in progress at the first event of each entity whose id no caller received.
 
         If there are several such creations, choose the creation that ended first.
         """

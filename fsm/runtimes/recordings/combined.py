@@ -344,9 +344,9 @@ class CombinedReader:
                 yield from _maybe_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the remaining successes, followed by the events that no call has caused.
+        """Yield the remaining observations of successful calls, followed by the events that no call has caused.
 
-        If the plugin may have been disconnected, the successes are dropped.
+        If the plugin may have been disconnected, the observations of successful calls are dropped.
         """
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._has_missed_event, held)):

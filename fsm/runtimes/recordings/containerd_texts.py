@@ -89,7 +89,7 @@ def unescaped(text: str) -> str:
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'
     """
-    if text.count("\\") == text.count('\\"'):  # nearly all messages have no other escapes
+    if text.count("\\") == text.count('\\"'):  # in nearly all messages, only quotation marks are escaped
         return text.replace('\\"', '"')
     return _ESCAPE.sub(_unescape, text)
 

@@ -2,7 +2,7 @@
 
 The edited recording must have one of these errors, which the original does not have:
 
-- Read strictly (:mod:`fsm.mutation.strict_reading`), an entity in the edited lines contradicts its contract.
+- In a strict reading (:mod:`fsm.mutation.strict_reading`), an entity in the edited lines contradicts its contract.
 - A container is started in a pod that has been stopped.
 - Two statuses of a container show different times or exit codes.
 - A plugin receives the event of a call after the reply, or not at all.
@@ -167,7 +167,7 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return *lines* with the times of the call whose lines are *of*. If that call has no times, return *of*.
+    """Return *lines* with the times of another call. *of* has that call's lines, and is returned if they have no times.
 
     The lines after the first are statuses. They get the time at which the call ended.
     """

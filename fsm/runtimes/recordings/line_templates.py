@@ -240,9 +240,9 @@ class ScannedLines:
     """Scanned lines with the effect, entity and time of each line, and the observations found in them so far.
 
     ``entities`` contains indices into ``ids``, whose first item is the empty id. Each row of ``moments`` contains a
-    time in nanoseconds, and its start and end in ``text``. Each item of ``said`` describes an observation by the number
-    of its variant, the index of its id, and its row. If the variant is -1, the log itself made the observation, and
-    ``own`` contains it. Replies among the first ``replied`` observations have already been reported to the log.
+    time in nanoseconds, and the bounds of this time in ``text``. Each item of ``said`` describes an observation by the
+    number of its variant, the index of its id, and its row. If the variant is -1, the log itself made the observation,
+    and ``own`` contains it. Replies among the first ``replied`` observations have already been reported to the log.
     """
 
     cut: Scanned

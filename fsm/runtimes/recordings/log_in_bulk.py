@@ -34,12 +34,12 @@ from fsm.trace import LATEST, Batch
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # maximum share of lines that must be read one by one; above it, all lines are
+_SLOW: Final = 0.1  # if more than this share of the lines must be read one by one, all lines are read one by one
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Plain(NamedTuple):
-    """The variants that the joiner returns for a line of a template, or -1 if the joiner must be called.
+    """Numbers of the variants that the joiner returns for a line of a template, or -1 to call the joiner.
 
     ``known`` applies to a container in a pod whose containers are all known. ``removed`` applies to a removed
     container.
@@ -143,7 +143,7 @@ class Bulk:
         return np.flatnonzero(timed[start:]) + start
 
     def _read(self, lines: ScannedLines, start: int) -> int:  # noqa: C901  (run for every line)
-        """Read lines from row *start* on until the state of the joiner changes. Return the next row to read."""
+        """Read lines from row *start* until the state of the joiner changes. Return the next row to read."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(lines, start)
         concern = lines.does >= SAYS

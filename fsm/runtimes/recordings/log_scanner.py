@@ -56,7 +56,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse a number of *size* digits at *at*. Return -1 if they are not all digits or the number exceeds *most*."""
+    """Parse *size* digits from index *at* on. Return -1 if they are not all digits or the number exceeds *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO

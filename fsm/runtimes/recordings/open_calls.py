@@ -33,8 +33,8 @@ class OpenCalls(NamedTuple):
 class Beginning:
     """Weakens observations that are uncertain because unrecorded calls may be in progress.
 
-    For each entity that may be older than the recording, ``calls`` maps its kind and id to its recorded calls in
-    progress.
+    ``calls`` contains the recorded calls in progress of each entity that may be older than the recording. The keys of
+    ``calls`` are the kind and the id of the entity.
     """
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)

@@ -27,7 +27,7 @@ UNRECORDED: Final = 65_536
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, with the containers that it certainly or perhaps reaches."""
+    """A call in progress on a pod, with the containers that it must reach and those that it may reach."""
 
     call: str
     certain: tuple[str, ...]

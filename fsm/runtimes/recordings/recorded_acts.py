@@ -54,8 +54,8 @@ class RecordedActs:
     def starts_after_stop(self) -> Iterator[RecordedAct]:
         """Yield the successful starts of containers whose pod had already been stopped.
 
-        If another start of the container, which began before the stop, may still have been in progress, skip the
-        start, because the success may belong to the other start.
+        Skip a start if a start that began before the stop of the pod may still have been in progress, because the
+        success may belong to that earlier start.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -105,8 +105,8 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a recording of CRI calls.
 
-    If a long time or a call that found no runtime lies between two answered calls, *restarts* decides whether the
-    runtime may have restarted between them.
+    If a long time passes between two answered calls, or a call between them finds no runtime, *restarts* decides
+    whether the runtime may have restarted in the meantime.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -249,10 +249,10 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map the name, id and start of each call to whether the plugin received the call's events before the reply.
+    """Map each call, as (name, id, start), to whether the plugin received the call's events before the reply.
 
     Include only calls that succeeded between a synchronisation of the plugin and its last event on that connection.
-    Include a stop or removal only if the creation of its entity was relayed on that connection. Leave it out if an
+    Include a stop or removal only if the creation of its entity was relayed on that connection. Exclude it if an
     earlier stop or removal of the entity or its pod was given up, because that call may have acted without an event.
     """
     spans: list[tuple[int, int]] = []

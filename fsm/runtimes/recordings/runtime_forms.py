@@ -1,4 +1,4 @@
-"""The forms of recordings of container runtimes."""
+"""Recording formats for container runtimes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -5,6 +5,6 @@ carries out the effects and reports which outcome occurred. A call that is answe
 :class:`~fsm.runtimes.reference.driven.CallError`, and a call that the machine does not answer at all raises
 :class:`~fsm.machine.driver.CannotHappenError`.
 
-Each package implements a part of containerd as the machines intend it. Where containerd itself behaves differently, a
-module ``upstream`` imitates it. The ``sut`` modules put their package under test and inject failures.
+Each package implements a part of containerd as the machines specify it. If containerd itself behaves differently, a
+module ``upstream`` imitates containerd. The ``sut`` modules put their package under test and inject failures.
 """

@@ -25,7 +25,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a served node. If *older* is true, events are relayed as they were before NRI v0.11."""
+    """The plugins of a served node. If *older* is true, events are relayed as NRI relayed them before v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode  # set before any plugin can connect
@@ -59,7 +59,7 @@ class NodePlugins:
         return [self._pod(each) for each in self.node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply updates requested outside of any event. Return those that failed without ``ignore_failure``."""
+        """Apply updates requested outside of any event. Return failed updates, except those with ``ignore_failure``."""
         del plugin
         return [
             update

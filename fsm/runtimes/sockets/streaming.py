@@ -105,7 +105,7 @@ class NodeStreams:
                 await link.close()
 
     async def _upgrade_connection(self, asked: h11.Request, http: h11.Connection, socket: SocketLink) -> Link:
-        """Serve or refuse the stream that *asked* requests, and return the link, which the caller must close."""
+        """Serve or refuse the stream that is requested by *asked*. Return its link, which the caller must close."""
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
         wanted = _header(asked, b"upgrade").lower()

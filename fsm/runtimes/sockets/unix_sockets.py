@@ -184,7 +184,7 @@ def _vacate(at: Path) -> None:
         return
     if not stat.S_ISSOCK(found.st_mode):
         raise FileExistsError(errno.EEXIST, "exists already and is not a socket", str(at))
-    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # if the queue is full, a process listens
+    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # a full queue means that a process listens
         probe.setblocking(False)  # noqa: FBT003  (its only parameter)
         try:
             probe.connect(str(at))

@@ -351,7 +351,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
 def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
     """Check whether the *fair* event can happen here.
 
-    This includes unspecified ends, and calls that the search did not follow.
+    Unspecified ends of the event, and calls that the search did not follow, also count.
     """
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True

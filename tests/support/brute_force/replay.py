@@ -1,4 +1,4 @@
-"""Check a run that an engine shows against the definitions, without a search."""
+"""Decide directly from the definitions, without a search, whether a run found by an engine breaks the claim."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class Container(Driven):
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit. If *exit_follows*, the event ``exit`` records an earlier exit."""
+        """Kill the process and record its exit. With *exit_follows*, an earlier exit is left to the event ``exit``."""
         late = False
         try:
             try:
@@ -315,7 +315,7 @@ class Container(Driven):
 
 
 def _recover_record(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the state before a restart, and the storage of the record after it. An unreadable file stays as it is."""
+    """Return the state before a restart, and the stored record after the restart. Keep an unreadable file as it is."""
     storage, task, looked_up = _read_remains(root, world)
     before = storage.get()
     after = _reconcile(before, task, world) if looked_up else None
@@ -341,7 +341,7 @@ def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Tas
 def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
     """Return a record that matches *task*, or ``None`` if *status* and *task* contradict each other.
 
-    A task that was not started or has ended is dropped first. If that fails, the result is ``None``, too.
+    If *task* was not started or has ended, drop it from *world* first; return ``None`` if *world* cannot drop it.
     """
     if task and (not task.started or task.exit):
         try:

@@ -192,7 +192,7 @@ def _escape(text: str, *, old: bool) -> str:
 
 
 def decode(data: bytes, path: str = "") -> Status:
-    """Decode the record in *data*. Raise :class:`CheckpointError` with *path* if it is invalid. The last key wins.
+    """Decode a record; the last of equal keys wins. Raise :class:`CheckpointError` with *path* if the data is invalid.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3

@@ -156,7 +156,7 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 class Processes:
     """The environment of one pod sandbox, with a real process. Every method may raise :class:`WorldError`.
 
-    The steps in *faults* always do. *hook* is called after the sandbox's task was deleted, when containerd notifies
+    Every step in *faults* raises it. *hook* is called after the sandbox's task was deleted, when containerd notifies
     NRI 0.1 plugins. Exits are reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
 
     >>> import tempfile
@@ -249,7 +249,7 @@ class Processes:
     def delete(self) -> None:
         """Kill the process if it still runs, and delete the task. Raise :class:`NoTaskError` if there is no task."""
         self.faults.point("delete")
-        with self._require_process() as process:  # the end of the context closes the input and waits
+        with self._require_process() as process:  # leaving the context closes the input and waits
             process.kill()
         self.ended()
         self._process = None

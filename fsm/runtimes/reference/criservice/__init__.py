@@ -79,7 +79,7 @@ class CRIService:
     """The CRI service. It belongs to one event loop.
 
     *recover* restores the pods and containers. Before Run enters the phase ``register``, ``shut-down`` or ``return``,
-    *pause* is called with the name of the phase. *clock* limits how long Run waits at its end for an event handler.
+    *pause* is called with the name of the phase. *clock* measures how long Run may wait for an event handler to finish.
     """
 
     syncer: type[Syncer] = Syncer

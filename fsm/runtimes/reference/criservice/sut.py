@@ -1,6 +1,6 @@
 """The reference CRI service under test, with a gate before each phase of Run.
 
-Directories, sockets, tasks and failures are real, except that the server refuses to be closed.
+Directories, sockets, tasks and failures are real. Only the error when the server is closed is simulated.
 """
 
 import asyncio

@@ -32,9 +32,9 @@ class HandlerError(Exception):
 
 @dataclass(eq=False)
 class Backlog(Generic[E]):
-    """The events of one key. Those that arrive while the first of ``events`` is ``at_handler`` are ``incoming``.
+    """The events of one key. While the handler has the first one (``at_handler``), ``incoming`` collects new events.
 
-    ``delay`` is the length of the current wait, or 0 before the first, and ``due`` is the time of the next try.
+    ``delay`` is the length of the current wait, or 0 before the first wait. ``due`` is the time of the next try.
     """
 
     position: Position

@@ -213,7 +213,7 @@ class UpstreamEventQueue(EventQueue[E]):
     """containerd's queue, whose single loop waits while the buffer of any subscriber is full.
 
     The queue can notice that a subscriber has left only when it sends another event. While there is room in the
-    subscriber's buffer, ``chance`` decides whether it does.
+    subscriber's buffer, ``chance`` decides whether the queue notices it then.
     """
 
     profile = "upstream"

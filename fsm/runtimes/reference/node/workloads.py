@@ -304,7 +304,7 @@ class ContainerWorld(SimulatedWorld):
 class SimulatedPause(Processes):
     """The environment of a pod with a simulated pause process.
 
-    A file records the state of the process, so that it survives a restart.
+    A file records the state of the process, so that the state survives a restart.
     """
 
     def __init__(self, root: Path) -> None:

@@ -53,7 +53,7 @@ class Plugin(Protocol):
         """Answer *request*."""
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Receive a part of the existing objects. Return whether the plugin waits for more."""
+        """Receive some of the existing pods and containers. Return whether the plugin is waiting for the others."""
         del pods, containers
         return False
 
@@ -100,7 +100,7 @@ class PluginThread:
         """Run *function* on the thread. Return its result or raise its exception.
 
         Raise :class:`PluginLateError` if *function* has not returned when the clock reaches *until*, or
-        :class:`PluginLostError` if *function* ends the thread or the thread was ended.
+        :class:`PluginLostError` if *function* tries to end the thread or :meth:`end` was called before.
         """
         if self._ended:
             raise PluginLostError("it is closed")

@@ -200,7 +200,7 @@ class Lifecycle(Driven):
             return self.position.take(event, outcome, ends=ends)
 
     def accepts(self, event: str) -> bool:
-        """Check whether the call *event* has anything to do.
+        """Check whether the call *event* would have an effect.
 
         Raise the error with which the machine replies, or :class:`ReentrantError` if a plugin or domain makes the call.
         """
@@ -211,7 +211,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Make the call *event* while no other call is in progress. Yield true if there is anything for it to do."""
+        """Make the call *event* while no other call is in progress. Yield true if the call has an effect."""
         if not self.accepts(event):
             yield False
             return
@@ -311,8 +311,8 @@ class RelayedEntities:
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
     """Return the outcome that follows from the results of the relayed requests.
 
-    Usually, the last request decides. If an earlier request has lost a plugin and the last request has not failed, the
-    first request that has lost a plugin decides.
+    The last request decides, unless it has succeeded and an earlier request has lost a plugin. Then the first request
+    that has lost a plugin decides.
     """
     if not relayed:
         return ""

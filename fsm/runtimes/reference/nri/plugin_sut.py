@@ -192,7 +192,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         request = Request(event=event, pod=POD, container=CONTAINER)
         merged = finish(relay_merged(request, partial(self._plugins.relay, event)))
         if self._stopped and not self.connection.listed:
-            self.connection.drop()  # the stop removed the connection from the plugins without closing it
+            self.connection.drop()  # the stop removed the connection from the list of plugins without closing it
         if merged.error:
             raise merged.error
 
@@ -224,9 +224,9 @@ ORDERS: Final = {
 
 
 class _Process(threading.Thread):
-    """A thread that enters and leaves the lock as the ``orders`` say, and reports its ``steps``.
+    """A thread that acquires and releases the lock as the ``orders`` say, and reports its ``steps``.
 
-    The order ``end`` stays in the queue, so that it ends nested entries too.
+    The order ``end`` stays in the queue, so that the thread also releases nested acquisitions.
     """
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:

@@ -107,8 +107,8 @@ class Terms:
 class Session(Driven, ABC, Generic[R, A, P, U]):
     """Base class for the connection of one plugin. Subclasses add the input and output. Not thread-safe.
 
-    *R* is the type of a request, and *A* the type of its answer. *P* is the type of a part of the pods and containers
-    with which the plugin is synchronised, and *U* the type of the updates that the plugin then requests.
+    *R* is the type of a request, and *A* the type of its answer. The plugin is synchronised in parts, each of which
+    lists some pods and containers and has the type *P*. *U* is the type of the updates that the plugin then requests.
 
     Subclasses implement the ``_ask…`` methods, which ask the plugin and wait for its answer until the clock has reached
     *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has disconnected,

@@ -188,7 +188,7 @@ NEWEST: Final = "containerd-main"
 class NriApiSUT(ReferenceSUT[NRI]):
     """The NRI interface of one release under test.
 
-    Only intended outcomes are arranged, even under the profile ``upstream``.
+    Even under the profile ``upstream``, ``arrange`` accepts only intended outcomes.
     """
 
     machine = "nri-api"
@@ -266,7 +266,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         request = TIMEOUT + next(self._numbers)
         config = replace(config, plugin_registration_timeout=TIMEOUT, plugin_request_timeout=request)
         before = self._interface.config
-        lock = SyncLock(TurnedClock(hurried=True))  # never block, because nothing else can release a block
+        lock = SyncLock(TurnedClock(hurried=True))  # never wait for a block to end: no other thread could end it
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         self._nri = first = self._nri or nri
         changed = nri.is_enabled() and nri.config == config if nri is first else first.config != before

@@ -53,7 +53,7 @@ class Sandbox(Driven):
 class Controller:
     """A controller of all sandboxes. It belongs to one event loop.
 
-    *worlds* creates the environment of the sandbox with a given id. *clock* times retries, and *on_exit* is called with
+    *worlds* creates the environment of the sandbox with a given id. Retries use *clock*, and *on_exit* is called with
     the id of a sandbox whose exit was recorded.
 
     >>> import tempfile
@@ -367,7 +367,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record *ended* even after an earlier exit. A shutdown forgets the callers that wait for the exit."""
+        """Record *ended*, even after an earlier exit. If ``_silent``, record nothing and notify no waiting caller."""
         if self._silent:
             return
         if sandbox.exited.done():
