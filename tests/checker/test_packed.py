@@ -110,13 +110,13 @@ def test_a_state_of_several_words_has_all_its_copies() -> None:
     assert inside == vector.unpacked(vector.packed(state))
 
 
-def counters(count: int, *, to: int) -> System:
+def counters(count: int, *, to: int, further: str = "") -> System:
     text = '[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"\n'
     for number, first in enumerate(range(0, count, 8)):
         text += f'[part.c{number}]\nmachine = "counter"\ncount = {min(8, count - first)}\n'
         for event in ("add", "reset"):
             text += f'[event.{event}{number}]\nkind = "call"\nof = "c{number}"\nabout = "C"\nsteps = ["c{number}.{event}"]\n'
-    return system_of(text, {"counter": counter(to=to)})
+    return system_of(text + further, {"counter": counter(to=to)})
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,22 @@ def test_states_take_one_to_three_words(count: int, to: int, words: int) -> None
         plain.exhausted()
 
     assert graph.vector.width == words
+    for state in range(50):
+        assert table.locals(state) == graph.locals(state)
+
+
+def test_an_event_may_depend_on_more_combinations_than_fit_into_a_word() -> None:
+    """The event depends on 17 copies with 4 bits each."""
+    anywhere = '[event.jump]\nkind = "call"\nof = "c0"\nabout = "J"\nwhen = "{}"\nsteps = ["c0.add"]\n'
+    system = counters(24, to=9, further=anywhere.format("no c1 is n9 and no c2 is n9"))
+    table, graph = SystemTable(system), PackedGraph(SystemTable(system))
+    while graph.met < 60 and graph.expand():
+        pass
+    plain = BreadthFirst([table.initial], lambda state: steps(table, state), limit=60)
+    with pytest.raises(LimitError):
+        plain.exhausted()
+
+    assert max(len(event.digits) for event in table.joint) == 17
     for state in range(50):
         assert table.locals(state) == graph.locals(state)
 

@@ -25,13 +25,13 @@ def graph_of(machine: Machine) -> Graph[Table]:
     return explore(tabulate(machine))
 
 
-def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return the source, event and target of every step, found by brute force.
+def moves(machine: Machine) -> set[tuple[str, str, str, str]]:
+    """Return the source, event, target and outcome of every step, found by brute force.
 
     The end of a call is marked with an ellipsis.
     """
     return {
-        (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
+        (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0], step.outcome)
         for here, steps in Runs(MachineModel(machine)).steps.items()
         for step in steps
         if not step.unwritten
@@ -46,7 +46,7 @@ def distances(machine: Machine) -> dict[str, int]:
 
 
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    found = {state: {state} | {to for at, _, to in moves(machine) if at == state} for state in machine.states}
+    found = {state: {state} | {to for at, _, to, _ in moves(machine) if at == state} for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
     return found
@@ -122,7 +122,7 @@ def test_has_every_transition_of_every_reachable_state_once(machine: Machine) ->
     ways = [
         way.index
         for way, (row, state) in zip(table.ways, table.origin, strict=True)
-        if (states[state], rows[row].name, states[way.to]) in taken
+        if (states[state], rows[row].name, states[way.to], way.name) in taken
     ]
 
     assert sorted(ways) == sorted(index for _, _, index in left)

@@ -197,11 +197,11 @@ class Writing:
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
             at = self._vector.fields[digit]
-            self._reads.append((at.word, at.shift, at.mask, size))
+            self._reads.append((at.word, at.shift, at.mask, min(size, MOST_REMEMBERED)))
             others[at.word] &= ~(at.mask << at.shift)
             size *= at.mask + 1
         self._kept += others
-        if size > MOST_REMEMBERED:
+        if size > MOST_REMEMBERED:  # the factors in reads are not used
             return first, len(self._reads), kept, -1
         self.memo += size
         return first, len(self._reads), kept, place
