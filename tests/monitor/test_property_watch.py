@@ -24,7 +24,7 @@ from fsm.conformance.plan import IDLE, Plan, Point, steps
 from fsm.language.library import load, specified
 from fsm.machine import Silent, outcomes
 from fsm.machine.calls import BEGUN, Rules
-from fsm.machine.claims import LeadsTo, Reachable, Refines
+from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
 from fsm.machine.evidence import Refuted, Run, Unexplained, Vacuous
 from fsm.machine.table import tabulate
 from fsm.monitor.property_watch import Violated, Watch, automata, untestable
@@ -75,7 +75,10 @@ def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated
 
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> None:
-    """If every state is visible, the watch reports a violation if and only if the run breaks the property."""
+    """If every state is visible, the watch reports a violation if and only if the run breaks the property.
+
+    The watch need not report a violation if another run with the same observations does not break the property.
+    """
     machine = random_machine(chance)
     of = random_property(chance, machine, KINDS)
     assume(not untestable(of))
@@ -84,13 +87,33 @@ def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> No
     for _ in range(5):
         run = naive_property_monitor.random_run(chance, machine, 12)
 
-        violated = watched(watch, told(machine, run))
+        test = told(machine, run)
+        violated = watched(watch, test)
 
-        assert naive_property_monitor.breaks(machine, of, run) == (violated is not None), run
+        if naive_property_monitor.breaks(machine, of, run):
+            assert violated is not None or not all_break(machine, of, test), run
+        else:
+            assert violated is None, run
         if violated is not None:
             last = max(violated.steps, default=0)
             assert naive_property_monitor.breaks(machine, of, run[:last])
-            assert not last or not naive_property_monitor.breaks(machine, of, run[: last - 1])
+            if last and naive_property_monitor.breaks(machine, of, run[: last - 1]):
+                assert not all_break(machine, of, test[: last - 1])
+
+
+def all_break(machine: Machine, of: Property, test: list[tuple[Stimulus, Response]]) -> bool:
+    """Check whether all runs that explain *test* break the property.
+
+    A call that begins and ends within one observation may pass through states that are not visible, so several runs
+    may explain observations of single steps.
+    """
+    try:
+        return all(
+            naive_property_monitor.breaks(machine, of, each)
+            for each in naive_property_monitor.consistent(machine, test)
+        )
+    except BeyondError:
+        return False
 
 
 @pytest.mark.slow
