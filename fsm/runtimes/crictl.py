@@ -1,8 +1,8 @@
 """Convert steps of a machine to shell lines for ``crictl``.
 
-A step says only what must happen. This module chooses a container that makes it happen, such as one that exits by
-itself. If ``crictl`` does not make the call that a step needs, such as the removal of a running container, the script
-makes it with ``grpcurl``.
+A step says only what must happen. This module chooses a container with which the step happens, such as a container
+that exits by itself. If ``crictl`` does not make the call that a step needs, such as the removal of a running
+container, the script makes the call with ``grpcurl``.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class PassingCalls:
     """Follows the calls on a connection by reading the frames of both directions.
 
     *ended* is called with each call that has ended, and with each event. ``goes`` becomes true when the runtime
-    announces that it will close the connection.
+    has announced that it will close the connection.
     """
 
     def __init__(self, ended: Callable[[PassedCall], None]) -> None:

@@ -39,7 +39,8 @@ STATES: Final = {
 class PluginSUT:
     """A SUT for an NRI plugin. *where* is its command, or the address of the socket to which it connects.
 
-    *machine* models the events that a plugin receives. The plugin is reconnected only when the next event is due.
+    *machine* models the events that a plugin receives. After a
+    reconnection in the model, the SUT reconnects the plugin only right before it relays the next event.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class PluginSUT:
     def _begin(self) -> None:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
-        self._inventory_before: Inventory | None = None  # its state when a reconnection became due
+        self._inventory_before: Inventory | None = None  # the inventory before a reconnection that is still to be made
 
     def close(self) -> None:
         self._host.close()
@@ -103,7 +104,7 @@ class PluginSUT:
         if self._inventory_before is not None:
             self._host.inventory.restore(self._inventory_before)
         if self._host.connected:
-            with suppress(BrokenError):  # other tests report such violations
+            with suppress(BrokenError):  # a violation by the plugin during the clean-up is left to other tests
                 self._tidy()
         self._model.reset()
         self._begin()
@@ -198,7 +199,7 @@ class PluginSUT:
 
 
 def _states(shown: str) -> dict[str, str]:
-    """Return the states of all parts that have left their initial states.
+    """Parse *shown*, and return the state of each part that is no longer in its initial state.
 
     >>> _states("pod running, container.1 cut-short"), _states("the beginning")
     ({'pod': 'running', 'container.1': 'cut-short'}, {})

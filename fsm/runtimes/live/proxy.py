@@ -1,7 +1,7 @@
 """A proxy that forwards bytes between clients and a runtime unchanged, and reports each call once it has ended.
 
-Each client connection has its own connection to the runtime. When the runtime closes that connection, the proxy
-closes the client's too, so that the client notices the loss as it would without the proxy.
+Each client connection has its own connection to the runtime. When the runtime closes its connection, the proxy
+also closes the client's connection, so that the client notices the loss as it would without the proxy.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Relay:
         self._over = self._leaving = self._left = False
 
     async def connect(self, path: str, client: socket.socket) -> None:
-        """Connect to the runtime at *path*, and start to forward data between the runtime and *client*."""
+        """Connect to the runtime at *path*, and begin to forward data between the runtime and *client*."""
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: self.server, path)
         self.server.transport.pause_reading()
@@ -137,7 +137,7 @@ class Relay:
 GRACE: Final = 5.0  # number of seconds to wait for calls in progress when the proxy stops
 _TICK: Final = 0.01  # number of seconds between two checks for calls in progress
 _LAST: Final = 1.0  # number of seconds to wait for aborted connections to close
-_STEPS: Final = 8  # event loop iterations in which new connections are refused. At least four are needed.
+_STEPS: Final = 8  # number of last event loop iterations, which refuse new connections. At least four are needed.
 
 
 class Proxy:
@@ -145,7 +145,7 @@ class Proxy:
 
     *ended* is called with each call that has ended, and must not block. If the runtime cannot be reached or closes a
     connection, *ended* is called with a call that has no method. *say* is called with messages for the user. A message
-    is not repeated until something has changed.
+    is repeated only after the situation that it describes has changed.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ def own() -> str:
 
 
 def ended(label: str) -> bool:
-    """Tell whether the run with the given *label* has certainly ended, because its boot or its process has ended.
+    """Check whether the run with the given *label* has certainly ended: its process is gone, or the machine rebooted.
 
     A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
@@ -186,12 +186,12 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A test's session with the runtime at *address*, with a limit of *timeout* seconds for each call.
 
-    Containers use *image*. The default is a busybox image, which is imported if the runtime has none. ``seen`` is
-    called with the answer to each call.
+    Containers use *image*. The default is a busybox image, which is imported if the runtime lacks one. ``seen``
+    is called with the answer to each call.
 
-    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill``
-    restarts the runtime by killing it. ``damage`` also damages the data that the runtime keeps about the entity with
-    the given id. Raise :class:`InputError` if there is no runtime or no image.
+    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill`` kills
+    the runtime first. ``damage`` damages the data that the runtime keeps about the entity with a given id. Raise
+    :class:`InputError` if no runtime listens at *address*, or if there is no image.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class RuntimeSession:
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and version.runtime_version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
-        atexit.register(self.close)  # in case the caller does not close the session
+        atexit.register(self.close)  # closes the session if the caller does not
 
     def _take_answer(self, answer: CallAnswer) -> None:
         self.events.take(answer)
@@ -326,5 +326,5 @@ def _labelled(client: CriClient, listing: str, chosen: Callable[[str], bool]) ->
 
 
 def listed(answer: CallAnswer) -> list[Any]:
-    """Return the entries of the only list in *answer*, or an empty list if the call has failed."""
+    """Return the entries of the list in *answer*, or an empty list if the call has failed."""
     return [entry for _, entries in answer.message.ListFields() for entry in entries] if answer.message else []

@@ -82,9 +82,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import the OCI archive *content* into the containerd at the socket *endpoint*. Repeating this has no effect.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*. An import can be repeated.
 
-    Raise :class:`InputError` if ``ctr`` fails, or if it is neither in the daemon's directory nor in ``PATH``.
+    Raise :class:`InputError` if ``ctr`` fails, or is found neither in the daemon's directory nor in ``PATH``.
     """
     command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
     with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:

@@ -1,9 +1,9 @@
 """Combine the events that a plugin received with the calls of the same run.
 
 Before a call succeeds, a connected plugin must receive all events that the call relays. To check this, the success of
-the call is judged like an event, as a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if
-the plugin was connected during the whole call. Recordings do not show this directly, because disconnections are not
-recorded and events may arrive late. A success is therefore kept until one of the following happens:
+the call is judged like an event, as a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. The success counts
+only if the plugin was connected during the whole call. Recordings do not show this directly, because disconnections are
+not recorded and events may arrive late. A success is therefore held back until one of the following happens:
 
 - The plugin receives, on the same connection, an event of a call that began after the success. The plugin was
   therefore connected, and the success counts. If no caller has recently abandoned a call, an event of any call in
@@ -99,7 +99,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def as_recorded(name: str, calls: str) -> AsRecorded:
-    """Open the NRI events in *name*, together with *calls* if given, and infer nothing from them."""
+    """Open the NRI events in *name*, together with *calls* if given, without adding any inferred observations."""
     recorded, events = _open_calls(calls) if calls else None, NriEventReader()
     return AsRecorded(
         files=(name, calls) if calls else (name,),
@@ -182,7 +182,7 @@ class CombinedReader:
     _order: int = 0
     _connection: int = 0
     _there: bool = False
-    _connected: int = 0  # position of the latest point at which the plugin was certainly connected
+    _connected: int = 0  # latest position at which the plugin was certainly connected
     _given_up: int = -_QUIET
     """The last time at which a caller abandoned a call, after which the runtime may close the plugin."""
     _calls: bool = False
@@ -228,7 +228,7 @@ class CombinedReader:
                 told = Received(point.at, point.line, seen, among)
                 asked, began = self._progress.relayed(told, judged=self._calls, returned=seen.entity in self._created)
             if seen.shows:
-                pass  # the entity was absent, so no event about it was relayed before
+                pass  # the entity was absent before, so nothing was relayed about it
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
                 if self._progress.none(seen.entity, pod, NO_ID):
@@ -236,7 +236,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._known_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # In this recording, an output of the runtime is an event that happens when the plugin receives it.
+            # The models that judge this recording have an event for each output: the plugin receives the output.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
@@ -279,7 +279,7 @@ class CombinedReader:
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
-            return  # this call may have found no pod, because another call in progress removed it
+            return  # another call in progress may have removed the pod first
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._unrelayed_events(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
@@ -326,7 +326,7 @@ class CombinedReader:
         elif seen.reply == "ok":
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
-                # Every update relays its own events. These events must not count for the next update.
+                # Every update relays its own events, so these events must not count for the next update too.
                 self._received[seen.entity] = [event for event in received if event not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
@@ -344,9 +344,9 @@ class CombinedReader:
                 yield from _maybe_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the remaining observations of successful calls, followed by the events that no call has caused.
+        """Yield the successes of calls that were held back, followed by the events that no call has caused.
 
-        If the plugin may have been disconnected, the observations of successful calls are dropped.
+        If the plugin may have been disconnected, the successes are dropped.
         """
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._has_missed_event, held)):

@@ -2,7 +2,7 @@
 
 The rules are:
 
-- The timestamp of an event is within the call that sends the event.
+- The timestamp of an event lies between the beginning and the end of the call that sends the event.
 - Each successful call sends one event, and a failed call sends no event.
 - Events that were sent before a call began arrive before the events of the call.
 - No call sends the exit event of a container. It is sent between the start of the container and the end of its
@@ -113,8 +113,8 @@ class _Entity:
 class EventJudge:
     """Checks events against calls, which must be passed to it in order of time.
 
-    Pass each event to :meth:`told`, the beginning of each call to :meth:`asked`, and its end to :meth:`replied`. Calls
-    before the first event may be left out.
+    Pass each event to :meth:`told`, the beginning of each call to :meth:`asked`, and its end to :meth:`replied`. It is
+    not necessary to pass calls that precede the first event.
     """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
@@ -169,8 +169,8 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # The removal of a container continues while the runtime sends the exit event. If the event comes after the
-            # removal, it may already count as missing.
+            # A removal does not wait for the exit event. If the exit event comes after the removal, it may already
+            # have been counted as missing.
             come = (event.entity, STOPPED)
             self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost

@@ -12,7 +12,7 @@ import msgspec
 from fsm.recordings.line_reader import decoded
 from fsm.trace import ABSENT
 
-_QUOTED: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'  # one alternative per character takes five times as long
+_QUOTED: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'  # an alternation for each character would take five times as long
 _LOGFMT: Final = re.compile(rf'time="([^"]*)" level=\w+ msg={_QUOTED}(.*)', re.DOTALL)
 _TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\] (.*)", re.DOTALL)
 _FIELD: Final = re.compile(rf'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=(?:{_QUOTED}|([^\s"]\S*))')
@@ -89,7 +89,7 @@ def unescaped(text: str) -> str:
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'
     """
-    if text.count("\\") == text.count('\\"'):  # in nearly all messages, only quotation marks are escaped
+    if text.count("\\") == text.count('\\"'):  # as in nearly all messages, only quotation marks are escaped
         return text.replace('\\"', '"')
     return _ESCAPE.sub(_unescape, text)
 
@@ -133,7 +133,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Convert *code* from the spelling of a gRPC library, such as Go's, to capitals with underscores.
+    """Convert *code* from the spelling of a gRPC library, such as the library for Go, to capitals with underscores.
 
     ``CANCELLED`` becomes ``CANCELED``.
 
@@ -181,7 +181,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Check whether *code* and *text* mean that no runtime was there to answer the call.
+    """Check whether *code* and *text* mean that no runtime was running to answer the call.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

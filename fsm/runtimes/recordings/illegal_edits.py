@@ -167,9 +167,9 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return *lines* with the times of another call. *of* has that call's lines, and is returned if they have no times.
+    """Return the *lines* of a call with the times of the call whose lines are *of*. If *of* has no times, return *of*.
 
-    The lines after the first are statuses. They get the time at which the call ended.
+    All lines after the first are statuses, and get the time at which the other call ended.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:
@@ -274,7 +274,7 @@ class StrictReading:
         if self.form is LOG and of == CONTAINER:
             fresh &= (POD, read.pods.get(identity, "")) in read.fresh
         if self.form is not CALLS and not fresh:
-            return None  # the initial states of older entities and the calls in progress on them are unknown
+            return None  # older entities have unknown initial states, and unknown calls may be in progress on them
         acts, unseen = read.during(entity), ["exit"]
         if self.form is EVENTS:
             acts, unseen = read.acts.get(entity, []), []

@@ -1,8 +1,8 @@
 """Read a log in bulk, with the same result as reading it line by line.
 
-Compiled code scans the lines and finds their templates. Most templates are irrelevant, and most other templates
-determine the observation except for its id. A call on a container bypasses the log's joiner of pods and containers if
-the joiner would return it unchanged. Lines that differ in meaning despite having the same template are read one by one.
+Compiled code scans the lines and finds their templates. Most templates are irrelevant. Most of the others determine
+the observation, except for its id. A call on a container bypasses the log's joiner of pods and containers if the joiner
+would return it unchanged. Lines that differ in meaning despite having the same template are read one by one.
 """
 
 from typing import Final, NamedTuple
@@ -34,15 +34,15 @@ from fsm.trace import LATEST, Batch
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # if more than this share of the lines must be read one by one, all lines are read one by one
+_SLOW: Final = 0.1  # maximum share of lines to read one by one. If it is exceeded, all lines are read one by one.
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Plain(NamedTuple):
-    """Numbers of the variants that the joiner returns for a line of a template, or -1 to call the joiner.
+    """Numbers of the variants that the joiner would return for a line of a template, or -1 if it must be called.
 
-    ``known`` applies to a container in a pod whose containers are all known. ``removed`` applies to a removed
-    container.
+    ``known`` is for a container in a pod whose containers are all known, and ``removed`` is for a container that was
+    removed.
     """
 
     known: int
@@ -74,7 +74,7 @@ class Bulk:
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, data: bytes) -> Scanned | None:
-        """Scan the lines in *data*, or return ``None`` if there are only a few. Another thread may call this method."""
+        """Scan the lines in *data*, or return ``None`` if there are too few. Another thread may call this method."""
         count = data.count(b"\n") + 1
         return self._templates.scan(data, count) if count >= _FEW else None
 

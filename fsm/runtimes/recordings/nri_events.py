@@ -1,7 +1,7 @@
 """Read recordings of the events that an NRI plugin received, which are outputs of the runtime.
 
 A recording has a JSON line for each event, with the keys ``event``, ``pod`` and ``container``. ``event`` is the name
-of the RPC or, for an event that was sent as StateChange, the name of the enum value. ``Configure`` begins a connection;
+of the RPC or, if the event was sent as StateChange, the name of the enum value. ``Configure`` begins a connection;
 events before it may be missing. ``Synchronize`` lists the existing pods and containers.
 """
 

@@ -4,7 +4,7 @@ StopPodSandbox stops the containers of a pod, and RemovePodSandbox removes them,
 container. This module therefore converts calls on pods and containers to observations of each entity, in order.
 
 Some effects are uncertain. If neither the creation of a container nor the start of a pod was recorded, the container
-may belong to the pod. If a call on a pod overlaps the creation of a container, the call may have reached the
+may belong to the pod. If a call on a pod overlaps the creation of a container in it, the call may have affected the
 container.
 """
 
@@ -27,7 +27,7 @@ UNRECORDED: Final = 65_536
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, with the containers that it must reach and those that it may reach."""
+    """A call in progress on a pod, with the containers that it certainly affects and those that it may affect."""
 
     call: str
     certain: tuple[str, ...]
@@ -71,7 +71,7 @@ class Joiner:
         """Return the full ids that *identity* may abbreviate, and whether there is certainly only one such id.
 
         Calls accept any unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous in
-        a recording, which contains entities that no longer exist, and may lack entities that do exist.
+        a recording, which contains entities that no longer exist. A recording may also lack entities that exist.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -86,7 +86,7 @@ class Joiner:
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return all observations that follow from *seen*, whose id may be abbreviated."""
+        """Return the observations of all entities that follow from *seen*, whose id may be abbreviated."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
@@ -94,7 +94,7 @@ class Joiner:
                 return self._join_restart(seen)
             case _ if not seen.entity:
                 return []  # RunPodSandbox has no id until it has succeeded
-            case "RunPodSandbox":  # the recording contains all creations of containers in the new pod
+            case "RunPodSandbox":  # all containers of a new pod are created within the recording
                 self.containers.setdefault(seen.entity, {})
                 self.whole.add(seen.entity)
                 return [structs.replace(seen, phase="", detail="")]
@@ -115,7 +115,7 @@ class Joiner:
             found = [*self._inner_requests(what), *self._inner_ends(what)]
         if certain:
             return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
-        # The call may have any of these ids, so judge the reply separately.
+        # The call may be on any of these ids, so judge the reply separately.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -248,9 +248,9 @@ class Joiner:
         return [seen]
 
     def begun(self, at: str) -> list[Observation]:
-        """Return the observations that follow if all unrecorded calls must have ended before *at*.
+        """Return the observations that follow if all calls from before the recording have certainly ended by *at*.
 
-        If so, no such calls are expected from then on.
+        If they have, stop expecting such calls. If this is not certain, return no observations.
         """
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:

@@ -27,7 +27,7 @@ class IntrospectionError(Exception):
 
 
 class PanicError(Exception):
-    """Raised where containerd would crash."""
+    """Raised when containerd would crash."""
 
 
 class Document(BaseModel):
@@ -97,7 +97,7 @@ class RuntimeHandlerFeatures:
 class RuntimeHandler:
     """An entry in the list of runtime handlers. The default handler has no name.
 
-    ``features`` is ``None`` if they are unknown.
+    ``features`` is ``None`` if the features are unknown.
     """
 
     name: str

@@ -285,7 +285,7 @@ def _expand_id(given: str, known: Mapping[str, object]) -> str:
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
     """Serve *node* at the socket *address* within the context. At the end, stop everything on the node.
 
-    See :func:`~fsm.runtimes.sockets.unix_sockets.listening` for who may use the socket, and for errors.
+    :func:`~fsm.runtimes.sockets.unix_sockets.listening` describes who may use the socket, and the possible errors.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

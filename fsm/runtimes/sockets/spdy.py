@@ -97,7 +97,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Yield the events that *data* completes. Raise :class:`SpdyError` if it is invalid."""
+        """Yield the events that *data* completes. Raise :class:`SpdyError` if *data* is invalid."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)

@@ -29,7 +29,7 @@ def write(path: Path, data: bytes) -> None:
         try:
             os.fsync(folder)
         except OSError as error:
-            # The new content is in place but may not be durable. A failure must leave the old content.
+            # The new content is in place but may not be durable. After a failure, the file must have its old content.
             try:
                 if before is None:
                     path.unlink()

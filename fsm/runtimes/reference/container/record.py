@@ -43,9 +43,9 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
-        """Match keys to fields like Go, which ignores case, unknown keys, and keys whose value is ``null``.
+        """Match keys to fields as Go does: ignore case, unknown keys, and keys whose value is ``null``.
 
-        A validation context indicates that a file is read.
+        Do this only if there is a validation context, which is set when a file is read.
         """
         if info.context is None or not isinstance(data, dict):
             return data
@@ -187,7 +187,7 @@ def encode(status: Status) -> bytes:
 def _escape(text: str, *, old: bool) -> str:
     if len(text) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
-    # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
+    # A lone surrogate is how Python keeps a byte that is not UTF-8. Go replaces such a byte.
     return r"\ufffd" if "\ud800" <= text <= "\udfff" else f"\\u{ord(text):04x}"
 
 

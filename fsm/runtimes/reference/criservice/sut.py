@@ -1,6 +1,6 @@
 """The reference CRI service under test, with a gate before each phase of Run.
 
-Directories, sockets, tasks and failures are real. Only the error when the server is closed is simulated.
+Directories, sockets, tasks and failures are real. Only an error from closing the server is simulated.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """The CRI service under test. Except under ``mended``, it is containerd's service.
+    """The CRI service under test. Except under the profile ``mended``, this is containerd's service.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]

@@ -212,8 +212,8 @@ class EventQueue(Generic[E]):
 class UpstreamEventQueue(EventQueue[E]):
     """containerd's queue, whose single loop waits while the buffer of any subscriber is full.
 
-    The queue can notice that a subscriber has left only when it sends another event. While there is room in the
-    subscriber's buffer, ``chance`` decides whether the queue notices it then.
+    Only when the queue sends another event can it notice that a subscriber has left. While there is room in the
+    subscriber's buffer, ``chance`` decides whether the queue does notice.
     """
 
     profile = "upstream"

@@ -55,7 +55,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         if backlog is None:
             return False
         if event == "failed" and backlog.incoming and backlog.delay and isinstance(self.backoff, UpstreamBackoff):
-            return False  # the delay decides which of the two losses occurs
+            return False  # the delay decides which of two outcomes with a loss occurs
         match event, outcome:
             case "tick", ("due" | "early"):
                 self._due = outcome == "due"
@@ -106,7 +106,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         ended, self._at_handler = self._at_handler, None
         if ended and error:
             ended.set_exception(error)
-        elif ended:  # otherwise, the back-off was stopped, and the result is unspecified
+        elif ended:  # after a stop, the result is unspecified
             ended.set_result(None)
 
     async def _settle(self, act: Action) -> None:
@@ -120,7 +120,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test, with one subscriber and a small buffer.
 
     Events are numbered, so that duplicates and events out of order are noticed. To arrange an outcome, the SUT may
-    first send, read or discard some events. This does not change the state.
+    first send, read or discard some events, without a change of the state.
     """
 
     machine = "container-events"

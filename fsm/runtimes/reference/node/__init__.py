@@ -63,10 +63,9 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node that keeps its state in the directory ``folder``. It belongs to one event loop.
 
-    Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates`` is
-    called to decide whether to refuse it. If ``kept`` is true, pods and containers stay in ``folder`` until another
-    node restores them. Simulated containers count as running in the meantime, whereas real processes end with their
-    node.
+    Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates``
+    decides whether to refuse the call. If ``kept`` is true, pods and containers stay in ``folder`` until another node
+    restores them. Simulated containers count as running in the meantime, whereas real processes end with their node.
 
     >>> import asyncio, tempfile
     >>> async def example(folder: str) -> None:
@@ -302,8 +301,8 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 def applicable(profile: str, machine: str) -> str:
     """Return the part of *profile* that applies to *machine*.
 
-    *profile* consists of names joined by ``+``. A name applies if it is a profile of *machine* or a version of such a
-    profile.
+    *profile* consists of names joined by ``+``. A name applies if it is a profile of *machine*, or a version to which
+    such a profile applies.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

@@ -187,7 +187,7 @@ def _duration(word: str) -> float | None:
 
 
 def exit_code(word: str) -> int:
-    """Return the exit code of a shell that executes ``exit`` with *word*.
+    """Return the exit code of a shell that executes ``exit`` with the argument *word*.
 
     >>> exit_code("3"), exit_code("259"), exit_code("three"), exit_code("")
     (3, 3, 2, 0)

@@ -253,7 +253,7 @@ class NRI:
                 self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
 
     def register(self, plugin: Plugin) -> None:
-        """Let *plugin* join. It receives the existing pods and containers, and from then on all requests.
+        """Let *plugin* join. It receives the existing pods and containers, and then all further requests.
 
         Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
         :class:`RegistrationError` if the plugin fails or must not join.
@@ -271,7 +271,7 @@ class NRI:
                 connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
-        """Keep plugins from joining until the block is released. If one is already joining, wait for it first."""
+        """Keep plugins from joining until the block is released. If a plugin is joining, wait for it first."""
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()

@@ -119,9 +119,9 @@ class Pods:
         return PodStatus(**kept, pid=self._sandbox(pod).pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in the pod *id*, with *create* if it is given.
+        """Create a container in the pod *id*, by calling *create* if it is given.
 
-        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
+        The contract leaves open whether a pod accepts containers when it is not ready. Without a profile, it does not.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -269,7 +269,7 @@ class Pods:
     async def _end(
         self, id_: str, event: str, outcomes: Mapping[str, tuple[str, ...]], then: Callable[[Pod], object]
     ) -> None:
-        """Stop a pod for the call *event*, and then call *then* to complete the call."""
+        """Stop a pod for the call *event*. To complete the call, *then* is called with the pod."""
         pod = self.find(id_)
         async with pod.lock:
             if pod.is_noop(event):

@@ -314,7 +314,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         }
 
     def start(self) -> None:
-        with suppress(CannotHappenError):  # a second start is unspecified
+        with suppress(CannotHappenError):  # the machine does not specify a second start
             self.controller.start(NAME)
 
     async def create(self) -> None:
