@@ -25,7 +25,7 @@ from fsm.verdict import Unknown
 class _Deciding:
     """Decides claims for one copy, for two copies, and for a crowd of copies.
 
-    ``more`` holds the cones of the crowd once a claim has been decided on them.
+    ``more`` holds the cones of the crowd once the first claim has been decided for the crowd.
     """
 
     def __init__(
@@ -112,9 +112,9 @@ def examine_any(
     ``numbered(n)`` returns the specification for n copies.  The other arguments are those of
     :func:`fsm.checker.examine`.
 
-    Pass *count* to get results for this number of copies when it is too large to search.  Each claim is then decided
-    for any number of copies.  If this does not prove the claim, a run of two copies is replayed while the other
-    copies take no steps of their own.
+    If *count* is given, the results are for this number of copies, which may be too large to search.  Each claim is
+    decided for any number of copies.  If this does not prove the claim, a run of two copies is replayed with *count*
+    copies, of which the others take no steps of their own.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     deciding = _Deciding(

@@ -80,7 +80,7 @@ MEMORY: Final = 4_096  # default memory limit of a command, in MiB
 
 WORDS: Final = "fsm.words"  # the key in :attr:`click.Context.meta` for the command's arguments
 
-# Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large.
+# Number of new objects that triggers a garbage collection. Reference cycles are rare, so the number can be large.
 RARELY: Final = 100_000
 
 
@@ -278,7 +278,7 @@ def _with_links(error: InputError) -> str:
 
 
 def _exit_with_error(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # A lack of memory during a read also ends up here.
+    for each in (error, error.__cause__):  # A read that runs out of memory raises an OSError.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:

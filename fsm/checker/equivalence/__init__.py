@@ -143,7 +143,7 @@ class StepsOf:
         self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
 
     def same(self, other: SystemTable, *, named: bool = False) -> bool:
-        """Return whether each joint event has the same effects in *other*, in every state.
+        """Return whether each joint event has the same effects in this system and in *other*, in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
         systems are skipped, unless this would skip every joint event.

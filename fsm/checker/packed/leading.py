@@ -215,7 +215,7 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """Try to prove on packed states that every fair run reaches the target of *claim* after the target became due.
+    """Try to prove on packed states that every fair run reaches the target of *claim* once the target is due.
 
     The source makes the target due; if *due* is true, it is due from the beginning.  If the proof succeeds, return
     whether the target is ever due, and the size of the search; else return ``None``.  A claim cannot be proved on

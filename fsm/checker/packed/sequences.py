@@ -245,9 +245,9 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch | None:
-    """Return a search for a run through *conditions*, or ``None`` if packed states do not support it.
+    """Return a search for a run through *conditions*, or ``None`` if packed states do not support this search.
 
-    The sequence starts over when *until* holds.  The first *start* conditions have already held.
+    The sequence starts over when *until* holds.  The number of conditions that have held before the run is *start*.
     """
     asked = [*conditions, *([until] if until else [])]
     if not _supported(graph, asked):
