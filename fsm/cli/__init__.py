@@ -105,9 +105,9 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add examples from the domains of fsm to the help of *command*, and examples from other packages if *foreign*.
+    """Add the examples of fsm's domains to the help of *command*, and if *foreign* is true, those of other packages.
 
-    ``{rows}`` is replaced by the result of the function ``rows`` in the command's module.
+    ``{rows}`` is replaced by a table of the rows that the function ``rows`` in the command's module returns.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))

@@ -58,9 +58,9 @@ def cover_command(
 ) -> int:
     """Show which parts of the specification recordings cover, and which calls would cover the rest.
 
-    RECORDING is any input of fsm judge. Each is judged separately, and the (event, state) pairs that they exercise are
-    merged. For each pair that no recording exercises, cover prints the shortest calls by which a client can exercise
-    it, as commands of a client, or the reason why a client cannot.
+    RECORDING is any input of fsm judge. Each is judged separately, and the exercised (event, state) pairs are merged.
+    For each pair that no recording exercises, fsm prints the shortest sequence of calls with which a client can
+    exercise the pair, as commands of a client, or the reason why no client can.
 
     \b
     fsm cover calls-1.jsonl calls-2.jsonl

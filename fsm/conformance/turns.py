@@ -1,6 +1,6 @@
 """Let threads take turns that may end at any line of the tested code.
 
-So other threads can run between any two adjacent lines.
+Other threads can therefore run between any two adjacent lines.
 """
 
 import random

@@ -86,7 +86,7 @@ class _Rows:
         self._calls: dict[int, int] = {}
 
     def rows(self) -> Iterator[tuple[ChartRow, tuple[ChartStep, ...]]]:
-        asked: ChartStep | None = None  # a request that is shown together with its reply, which follows at once
+        asked: ChartStep | None = None  # a request that shares a row with its reply, which is the next step
         for step, following in zip_longest(self._steps.steps, self._steps.steps[1:]):
             if asked is not None:
                 yield self._row(step, asked), (asked, step)

@@ -36,8 +36,8 @@ from fsm.trace import Batch
 class RecordingPart(Struct, frozen=True, kw_only=True):
     """The results for a part of a recording.
 
-    ``whole`` summarises all observations in the part. ``of_all`` summarises only the observations about all entities,
-    because every part contains these observations.
+    ``whole`` summarises all observations in the part. ``of_all`` summarises only the observations that concern
+    all entities, which are the same in every part.
     """
 
     whole: Summary
@@ -129,7 +129,7 @@ class _Key(NamedTuple):
 class ClusterTask:
     """Judges rows with the settings of :func:`fsm.monitor.judgement.judge`.
 
-    ``form`` says what the rows contain. If ``parts`` is true, their keys also include the part of the recording.
+    ``form`` says what the rows contain. If ``parts`` is true, the keys of the rows include the part of the recording.
     """
 
     form: RowForm

@@ -86,7 +86,7 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The items of a list. Null is an empty list, and any other value a list with one item."""
+        """The items of a list. Null counts as an empty list, and any other value as a list with one item."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property

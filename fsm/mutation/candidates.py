@@ -1,7 +1,7 @@
 """Guess properties of a machine from its cells.
 
-A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether it holds
-and which errors break it. The strongest candidates come first.
+A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether the
+candidate holds, and which errors break it. The strongest candidates come first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Candidate:
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """Yield properties that *machine* may have and that some error in it would break. Names may repeat.
+    """Yield properties that *machine* may have, and that some error in *machine* would break. Names may repeat.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("examples/models/door.toml"))][:2]

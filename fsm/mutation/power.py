@@ -112,7 +112,7 @@ def power_over(
     """Judge the edits of the recording in the file *name*, or a sample of *limit* edits that depends only on *seed*.
 
     The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls
-    where the judge assumes restarts. *advanced* is called after each edit.
+    when the judge assumes a restart. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:

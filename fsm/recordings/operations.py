@@ -224,7 +224,7 @@ def _normalise_key(key: str) -> str:
 
 
 def ours(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a line in the trace format that names a process.
+    """Interpret a line that is in the trace format and names a process.
 
     >>> ours({"process": 1, "event": "start", "phase": "request"}).end
     'call'

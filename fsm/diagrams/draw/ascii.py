@@ -1,4 +1,4 @@
-"""Draw ASCII box-and-arrow diagrams. A user can paste one into a comment, where fsm checks it.
+"""Draw ASCII box-and-arrow diagrams. A user can paste a diagram into a comment, where fsm checks it.
 
 States are stacked from top to bottom. An arrow to the state directly below is a straight line, and loops are on the
 left. Every other arrow leaves and enters on its own row and runs down its own column on the right. Events without a

@@ -92,7 +92,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """Yield the arrows of a net that connects *ends*, with their strokes. All have the same start or the same end."""
+    """Yield the arrows of a net that connects *ends*, with their strokes. They have the same start or the same end."""
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node
     before = {root: root}
