@@ -92,7 +92,7 @@ class Race:
     """A test whose history is not legal.
 
     The reason is in ``verdict``. If the run could not be judged, the reason is in ``broken`` instead; if the SUT judges
-    itself, it is in ``violation``. If the test was run again, ``repeated`` holds the numbers of races and runs.
+    itself, the reason is in ``violation``. If the test was run again, ``repeated`` holds the numbers of races and runs.
     """
 
     programme: Programme

@@ -71,7 +71,7 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, with the line on which it begins.
 
-    The methods add a problem for each value of the wrong type. The problem names the value by *of*, or else by its key.
+    The methods add a problem for each value of the wrong type, in which *of* is the name of the value, or else its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]

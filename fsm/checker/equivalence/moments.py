@@ -35,7 +35,7 @@ class Moment(NamedTuple):
 class ObservedStep(NamedTuple):
     """A step to the moment ``to``, as an observer sees it.
 
-    ``seen`` contains the alternatives that the observer may see.  If it is empty, the step cannot be observed.
+    ``seen`` contains the possible observations of the step.  If it is empty, the step cannot be observed.
     """
 
     seen: tuple[Observable, ...]

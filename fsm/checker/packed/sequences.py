@@ -263,7 +263,7 @@ def calling_twice(
 ) -> PackedSearch | None:
     """Return a search for a repeated call of *event* that still has an effect.
 
-    The first call must succeed with *once* true at its reply, and the second call must follow it directly.  Return
+    The first call must succeed, *once* must hold at its reply, and the second call must follow directly.  Return
     ``None`` if packed states do not support this search.
     """
     called, succeeds = Happens(event=event), Replies(event=event, reply="ok")

@@ -1,8 +1,8 @@
 """Run one NRI plugin under test against a simulated runtime, step by step.
 
 The plugin is either started as a command, as runtimes do, or connects to a socket by itself. Any violation by the
-plugin raises :class:`~fsm.sut.BrokenError`. A checker written by the user can also judge the plugin's answers. It
-receives pods, containers and answers as plain data with the field names of NRI messages.
+plugin raises :class:`~fsm.sut.BrokenError`. A checker written by the user can also judge the plugin's answers. The
+checker receives pods, containers and answers as plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Received(NamedTuple):
 class CallsInProgress:
     """Tracks the calls in progress and the calls that were given up.
 
-    ``failed`` maps each event to the positions in the recording at which relaying it failed.
+    ``failed`` maps each event to the positions in the recording at which a relay of the event failed.
     """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))

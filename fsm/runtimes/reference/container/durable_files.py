@@ -1,6 +1,6 @@
 """Files that are written and removed atomically and durably, and durable directories.
 
-After a crash at any time, a file has its old or its new content. Temporary files that are left are deleted by
+After a crash at any time, a file has its old or its new content. Leftover temporary files are deleted by
 :func:`remove` and by the next :func:`write`. Two processes or threads must not write a file at the same time.
 """
 

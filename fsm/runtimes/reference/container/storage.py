@@ -47,7 +47,7 @@ class StatusStorage:
         """False after a failed write that was not undone: the file may then be newer than the record."""
 
     def get(self) -> Status:
-        """Return a copy of the record. After a deletion, this is the last record."""
+        """Return a copy of the record, or of the last record after a deletion."""
         return self.peek().copied()
 
     def state(self) -> ContainerState:

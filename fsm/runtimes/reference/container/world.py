@@ -41,7 +41,7 @@ class NoTaskError(WorldError):
 
 
 class LateError(WorldError):
-    """The process ended with ``exit``, but not in time."""
+    """The process ended too late. Its exit is in ``exit``."""
 
     def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         super().__init__(f"it ended too late, with code {exit.code}")

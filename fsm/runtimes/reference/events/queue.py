@@ -31,7 +31,7 @@ class QueueShutError(Exception):
 
 
 class Subscription(Driven, AsyncIterator[E]):
-    """A stream of events for one reader. ``ended`` becomes true after the queue is shut down and all events are read.
+    """A stream of events for one reader. ``ended`` becomes true once the queue is shut down and all events are read.
 
     Only containerd's queue uses ``waiting``, for events that do not fit into ``unread``.
     """
