@@ -1,4 +1,4 @@
-"""Decide each claim on the smallest part of a system that is sufficient.
+"""Decide each claim on the smallest sufficient part of a system.
 
 This part is the cone of influence of the claim.  :mod:`fsm.machine.product` describes cones.
 """

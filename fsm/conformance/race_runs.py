@@ -194,7 +194,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Try each programme *repeats* times. A remote SUT tries all of them in every round, as time may run out."""
+        """Try each programme *repeats* times. A remote SUT tries all of them in each round, because time is limited."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))

@@ -90,7 +90,7 @@ def judge(
 
     Rows are either lines or observations. For a line of a log or of recorded calls, ``value`` is the text and ``line``
     is the number. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
-    first existing column of ``row``, ``line`` and ``at``. *models* must name the machines, unless the rows come from
+    first existing column among ``row``, ``line`` and ``at``. *models* must name the machines, unless the rows come from
     ``fsm convert``.
 
     If *by* is ``entity``, the entities of each recording are divided into groups. The number of groups is *parts*.

@@ -129,7 +129,7 @@ def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTabl
 def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: StepTable, cells: Numbers) -> Number:
     """Process the rows from *first* on, and return the number of the first row that the monitor must process.
 
-    *unseen* is the belief about an entity that has not been seen yet. *most* limits the entities at rest to remember.
+    *unseen* is the belief about an entity that has not been seen yet. *most* limits the remembered entities at rest.
     """
     for row in range(first, rows.kind.shape[0]):
         kind = rows.numbers[rows.kind[row]]

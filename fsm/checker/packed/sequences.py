@@ -247,7 +247,7 @@ def through(
 ) -> PackedSearch | None:
     """Return a search for a run through *conditions*, or ``None`` if packed states do not support this search.
 
-    The sequence starts over when *until* holds.  The number of conditions that have held before the run is *start*.
+    The sequence starts over when *until* holds.  *start* is the number of conditions that have already held.
     """
     asked = [*conditions, *([until] if until else [])]
     if not _supported(graph, asked):

@@ -26,7 +26,7 @@ FOLDER: Final = "FSM_FOLDER"
 
 
 class TalkError(Exception):
-    """The command broke the protocol. The message can follow other words: *the process wrote no line within 5 s*."""
+    """The command broke the protocol. The message is a clause in lower case: *the process wrote no line within 5 s*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)

@@ -5,7 +5,7 @@ running, and CRI does not show it. The keeper therefore forwards everything to t
 cancel a call, and closes a connection to the runtime only when all calls on it have been answered.
 
 This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard
-input is the listening socket. It exits once no process has the other end of its standard output open any longer.
+input is the listening socket. The program exits when no process has the other end of its standard output open.
 """
 
 import os

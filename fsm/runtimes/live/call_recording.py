@@ -35,7 +35,7 @@ class Outbox(Generic[T]):
     """A queue whose items are passed to *take* in order, on a background thread.
 
     *idle* is called whenever the queue becomes empty. The queue is limited to *most* waiting items, and drops all
-    further ones. If *take* raises an error, all later items are dropped, and *failed* is called with the text of the
+    further items. If *take* raises an error, all later items are dropped, and *failed* is called with the text of the
     error. ``error`` holds the error, ``failure`` its text, and ``dropped`` the number of dropped items.
     """
 

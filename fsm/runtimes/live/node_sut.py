@@ -254,7 +254,7 @@ class RuntimeNodeSUT:
             return self._second.do(_EVENTS[event.removesuffix(_SECOND)][1])
         if event == "plugin-joins":
             self.plugin.join()
-            self._awaited = bool(self.plugin.running)  # without a running container, no exit is still to be relayed
+            self._awaited = bool(self.plugin.running)  # if no container runs, its exit may have been relayed already
         elif event == "plugin-leaves":
             self.plugin.leave()
         elif event == "restart":

@@ -39,8 +39,8 @@ STATES: Final = {
 class PluginSUT:
     """A SUT for an NRI plugin. *where* is its command, or the address of the socket to which it connects.
 
-    *machine* models the events that a plugin receives. After a
-    reconnection in the model, the SUT reconnects the plugin only right before it relays the next event.
+    *machine* models the events that a plugin receives. After a reconnection in the model, the SUT reconnects the
+    plugin only right before it relays the next event.
     """
 
     def __init__(

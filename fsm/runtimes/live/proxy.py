@@ -137,7 +137,7 @@ class Relay:
 GRACE: Final = 5.0  # number of seconds to wait for calls in progress when the proxy stops
 _TICK: Final = 0.01  # number of seconds between two checks for calls in progress
 _LAST: Final = 1.0  # number of seconds to wait for aborted connections to close
-_STEPS: Final = 8  # number of last event loop iterations, which refuse new connections. At least four are needed.
+_STEPS: Final = 8  # number of final event loop iterations that refuse new connections. At least four are needed.
 
 
 class Proxy:

@@ -138,8 +138,8 @@ class CallsInProgress:
     def is_excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
         """Check whether a call may have succeeded without relaying *output*.
 
-        It may have, if a relay failed while the call was in progress. A failed relay excuses only one call. It may also
-        have, if a call that was given up has already stopped or removed the entity.
+        The reason may be a relay that failed while the call was in progress. A failed relay excuses only one call. The
+        reason may also be that a call that was given up has already stopped or removed the entity.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:

@@ -236,7 +236,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._known_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # The models that judge this recording have an event for each output: the plugin receives the output.
+            # In the models for this recording, an output is an event, which happens when the plugin receives it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0

@@ -114,7 +114,7 @@ class LineForm(NamedTuple):
         entity: The index of the id of the observed entity.
         pod: The index of the id of the pod in which the entity was created, or -1 if the line has no such id.
         named: Whether the line contains the name of the entity.
-        always: Whether the observation does not depend on whether the request of the call was logged.
+        always: Whether the observation is the same even if the request of the call was not logged.
         seen: The observation of a ``SAYS`` line, without the parts that differ between lines.
     """
 
@@ -169,7 +169,7 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
             if span.kind == log_scanner.ID:
                 new = ids.setdefault(old, b"%064x" % (16**63 * (3 * turn + len(ids)) + 7 * turn))
             else:
-                # The times in a line get different values, so that it can be seen which of them the log uses.
+                # Give the times in a line different values, to find out which of the times the log uses.
                 new = _REPLACEMENTS[span.kind][turn - 1].replace(b"SS", b"%02d" % (number % 60))
             changed += line[at : span.start]
             found.append(Span(span.kind, len(changed), len(changed) + len(new)))

@@ -39,7 +39,7 @@ _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Plain(NamedTuple):
-    """Numbers of the variants that the joiner would return for a line of a template, or -1 if it must be called.
+    """Numbers of the variants that the joiner would return for a line of a template, or -1 to call the joiner.
 
     ``known`` is for a container in a pod whose containers are all known, and ``removed`` is for a container that was
     removed.

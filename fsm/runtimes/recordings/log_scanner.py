@@ -56,7 +56,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse the *size* digits that begin at index *at*. Return -1 for a non-digit or a number greater than *most*."""
+    """Parse the *size* digits that begin at index *at*. Return -1 for a non-digit or a number that exceeds *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
@@ -83,7 +83,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Parse the RFC 3339 time at index *at*. Return its end and its value in nanoseconds, or zeros on failure."""
+    """Parse the RFC 3339 time at *at*. Return its end and the nanoseconds since the epoch, or zeros on failure."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)

@@ -123,7 +123,7 @@ _TIMES: Final = msgspec.json.Decoder(_Times)
 
 
 def _is_log(head: bytes) -> bool:
-    return entry(first_line(head)) is not None  # first, because logs may have fields named "event" or "op"
+    return entry(first_line(head)) is not None  # a log may also have fields named "event" or "op"
 
 
 def _time_of_entry(line: bytes) -> int | None:

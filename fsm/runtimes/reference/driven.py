@@ -135,7 +135,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if the step *name* is to fail. If it is not, and has an *effect*, count this."""
+        """Raise :class:`WorldError` if the step *name* is to fail. Otherwise, if *effect* is true, count an effect."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -318,7 +318,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event to a call of the method of *subject* with the same name, in which hyphens become underscores.
+    """Map each event to the equally named method of *subject*, called with *arguments*. Hyphens become underscores.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

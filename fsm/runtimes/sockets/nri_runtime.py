@@ -235,7 +235,7 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait until the number of connected plugins is at least *plugins*, and return whether this was achieved.
+        """Wait until the number of connected plugins is at least *plugins*, and return whether it is.
 
         The wait ends after *seconds*, or when a plugin leaves.
         """

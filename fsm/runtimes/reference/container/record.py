@@ -187,7 +187,7 @@ def encode(status: Status) -> bytes:
 def _escape(text: str, *, old: bool) -> str:
     if len(text) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
-    # A lone surrogate is how Python keeps a byte that is not UTF-8. Go replaces such a byte.
+    # In Python, a lone surrogate represents a byte that is not UTF-8. Go replaces such a byte.
     return r"\ufffd" if "\ud800" <= text <= "\udfff" else f"\\u{ord(text):04x}"
 
 

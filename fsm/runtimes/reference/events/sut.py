@@ -120,7 +120,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test, with one subscriber and a small buffer.
 
     Events are numbered, so that duplicates and events out of order are noticed. To arrange an outcome, the SUT may
-    first send, read or discard some events, without a change of the state.
+    first send, read or discard some events, which does not change the state.
     """
 
     machine = "container-events"

@@ -279,7 +279,7 @@ class NodeContainers(Containers):
         self._call(container, "stop", given)
         await self._await_exit(container)
         # A plugin must never see a start after a stop, but a created container can be started even after a stop.
-        # The stop of a created container is therefore relayed only under a profile, because containerd relays it.
+        # The stop of a created container is therefore relayed only under a profile of containerd, which relays it.
         if known and (self.relays.release or container.shows != CREATED):
             await self.relays.notify("stop-container", container.pod, container.for_plugins())
 

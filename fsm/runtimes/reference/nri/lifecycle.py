@@ -311,8 +311,8 @@ class RelayedEntities:
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
     """Return the outcome that follows from the results of the relayed requests.
 
-    If an earlier request than the last has lost a plugin, and the last request has not failed, the first request that
-    has lost a plugin decides. Otherwise, the last request decides.
+    If a request before the last one has lost a plugin, and the last request has not failed, the first request that has
+    lost a plugin decides. Otherwise, the last request decides.
     """
     if not relayed:
         return ""
