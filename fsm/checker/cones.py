@@ -288,8 +288,8 @@ class _Both:
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
         """Return a lower bound for the length of a run of the whole system through one of *sequences*.
 
-        The bound is ``None`` if there is no such run, and -1 if it is unknown.  If nothing happens outside the cone,
-        the bound is *inside*, which the caller has found for runs inside the cone.
+        The bound is ``None`` if there is no such run, and -1 if the bound is unknown.  If nothing happens outside the
+        cone, the bound is *inside*, which the caller has found for runs inside the cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
