@@ -248,7 +248,7 @@ def main() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout = _with_buffer(sys.stdout)
+        sys.stdout = _add_buffer(sys.stdout)
         sys.stdout.reconfigure(errors="replace")  # File names and terminals may not use UTF-8.
     try:
         answer = group.main(standalone_mode=False)
@@ -262,7 +262,7 @@ def main() -> None:
     sys.exit(answer if isinstance(answer, int) else 0)
 
 
-def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+def _add_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     """Add a buffer to *stream* if PYTHONUNBUFFERED removed it. A raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
@@ -270,7 +270,7 @@ def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     return io.TextIOWrapper(whole, stream.encoding, line_buffering=True)
 
 
-def _with_links(error: InputError) -> str:
+def _text_with_links(error: InputError) -> str:
     text, links = str(error), {problem.code: problem.link for problem in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
@@ -285,7 +285,7 @@ def _exit_with_error(error: Exception) -> NoReturn:
         case InputError():
             plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
             links = not plain and sys.stderr is not None and sys.stderr.isatty()
-            _report(_with_links(error) if links else str(error))
+            _report(_text_with_links(error) if links else str(error))
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.
             if type(error).__name__ != "NoArgsIsHelpError":

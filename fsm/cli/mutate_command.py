@@ -125,7 +125,7 @@ def command(
             why = "cannot be combined with --recording, which uses the contracts of interfaces"
             raise click.UsageError(f"{name} {why if recordings else 'has no meaning without --recording'}")
     if recordings:
-        return _power(recordings, calls, profile, restarts, limit, seed, form)
+        return _measure_power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
         return _suggest(names, profile, only, listed, form, output)
     if output:
@@ -170,7 +170,7 @@ def _suggest(
     return answer.value
 
 
-def _power(
+def _measure_power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
     with progress("mutating", limit * len({*recordings})) as bar:

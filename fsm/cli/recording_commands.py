@@ -171,7 +171,7 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     fsm merge node-*.json --by version
     fsm merge east.json west.json --format json -o all.json
     """
-    whole = total(options.read_each(summaries, _of_node).values())
+    whole = total(options.read_each(summaries, _summary_of_node).values())
     if form == "json":
         put(written(whole).encode(), output)
     else:
@@ -179,5 +179,5 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     return whole.answer(fail_on).value
 
 
-def _of_node(name: str) -> Summary:
+def _summary_of_node(name: str) -> Summary:
     return total([read(name)], "" if name == "-" else encodable(Path(name).name.removesuffix(".json")))

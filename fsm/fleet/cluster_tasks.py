@@ -61,8 +61,8 @@ def _recording_share(added: Share, parts: Sequence[Share], repeated: Share) -> S
         recordings=1,
         observations=added.observations - times * repeated.observations,
         notes=_without_repeats(added.notes, repeated.notes, times),
-        found=tuple(map(_capped_entities, added.found)),
-        tolerated=tuple(map(_capped_entities, added.tolerated)),
+        found=tuple(map(_cap_entities, added.found)),
+        tolerated=tuple(map(_cap_entities, added.tolerated)),
     )
     reason = _reason(found, parts)
     return structs.replace(found, unknown={reason: 1} if reason else {})
@@ -72,7 +72,7 @@ def _without_repeats(counts: Mapping[str, int], repeated: Mapping[str, int], tim
     return {name: left for name, count in counts.items() if (left := count - times * repeated.get(name, 0))}
 
 
-def _capped_entities(cause: GatheredCause) -> GatheredCause:
+def _cap_entities(cause: GatheredCause) -> GatheredCause:
     return structs.replace(cause, entities=min(cause.entities, NAMED))
 
 

@@ -101,7 +101,7 @@ def judge(
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
     has the profile.
     """
-    form = _form(frame, by)
+    form = _row_form(frame, by)
     machines = _load_paths(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
         raise ValueError("the observations do not name their machine; pass models")
@@ -190,7 +190,7 @@ def _short_message(error: Exception) -> str:
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
 
 
-def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
+def _row_form(frame: DataFrame, by: Division) -> tasks.RowForm:
     names = frame.columns
     if "value" in names:
         if by == "entity":

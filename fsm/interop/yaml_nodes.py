@@ -139,7 +139,7 @@ class YamlNode:
 
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
-    text = _OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
+    text = _OTHERWISE.sub(_escape_for_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
     try:
         _check(text, problems)
         top = yaml.compose(text, _LOADER)
@@ -175,7 +175,7 @@ def _check(text: str, problems: SourceProblems) -> None:
                     problems.abort("FSM504", line, "the file contains several documents", hint)
 
 
-def _as_yaml(found: re.Match[str]) -> str:
+def _escape_for_yaml(found: re.Match[str]) -> str:
     piece = found[0]
     if piece.startswith("\\u"):
         halves = "".join(chr(int(each, 16)) for each in piece.split("\\u")[1:])

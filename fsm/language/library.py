@@ -81,11 +81,11 @@ def _shipped(folder: str, name: str) -> str:
 
 def names() -> tuple[str, ...]:
     """Return the sorted names of the shipped machines."""
-    return _stems("models")
+    return _file_stems("models")
 
 
 @cache
-def _stems(folder: str) -> tuple[str, ...]:
+def _file_stems(folder: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (home() / folder).glob("*.toml")))
 
 
@@ -160,7 +160,7 @@ def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
 
 
 def systems() -> tuple[str, ...]:
-    return _stems("models/systems")
+    return _file_stems("models/systems")
 
 
 def roles() -> dict[str, Role]:
@@ -252,7 +252,7 @@ def composition(system: System) -> File[WrittenSystem]:
 
 
 def specified() -> tuple[str, ...]:
-    return _stems("properties")
+    return _file_stems("properties")
 
 
 def specification(name: str) -> Specification[Machine]:

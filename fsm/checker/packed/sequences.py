@@ -57,7 +57,7 @@ MOVED: Final = 2 * (MOST + 1)
 """Bit for a change of state."""
 
 
-def _supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
+def _is_supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
     found = {each for condition in conditions for each in atoms(condition)}
     return (
         len(found) <= MOST
@@ -250,7 +250,7 @@ def through(
     The sequence starts over when *until* holds.  *start* is the number of conditions that have already held.
     """
     asked = [*conditions, *([until] if until else [])]
-    if not _supported(graph, asked):
+    if not _is_supported(graph, asked):
         return None
     tests = ConditionTests(graph, labelled(graph, successors), asked, busy=False)
     first = np.array(tests.first[: len(conditions)], np.int64)
@@ -269,7 +269,7 @@ def calling_twice(
     called, succeeds = Happens(event=event), Replies(event=event, reply="ok")
     granted = All(of=(called, succeeds, *([once] if once else [])))
     changes = Some(of=(Not(of=succeeds), Not(of=Emits(output="")), StateChanges()))
-    if not _supported(graph, [granted, changes]):
+    if not _is_supported(graph, [granted, changes]):
         return None
     tests = ConditionTests(graph, labelled(graph, successors), [granted, called, changes], busy=True)
     automaton = Automaton(tests.tests, np.array(tests.first, np.int64), NEVER, twice=True)

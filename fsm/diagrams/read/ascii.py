@@ -63,7 +63,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
         hint = "complete the line, or remove it from the drawing"
         lines.add_problem(stray.start, "FSM404", f"'{stray.text}' does not belong to any line", hint)
     labels = Labels(wires=lines).find(nets, first, last)
-    pairs = [(net, _pairs(net, lines)) for net in pieces]
+    pairs = [(net, _end_pairs(net, lines)) for net in pieces]
     if sum(len(net.nodes) * len(ends) for net, ends in pairs) > _LONGEST:
         yield _too_large_drawing(lines.sheet, lines.within, "too many arrows share a line")
         return
@@ -114,7 +114,7 @@ def _arrows(
         yield Arrow(source=start.state, target=end.state or "", steps=steps, place=lines.sheet.place(end.cell)), way
 
 
-def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
+def _end_pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
     heads = [end for end in net.ends if end.head]
     tails = [end for end in net.ends if not end.head]
     if net.broken:

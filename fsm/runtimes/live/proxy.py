@@ -60,8 +60,8 @@ class Relay:
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
         self.calls = PassingCalls(proxy.ended)
         self._proxy = proxy
-        self.client = _Side(self._from_client, self._client_gone)
-        self.server = _Side(self._from_server, self._server_gone)
+        self.client = _Side(self._forward_from_client, self._finish_without_client)
+        self.server = _Side(self._forward_from_server, self._finish_without_server)
         self.client.other, self.server.other = self.server, self.client
         self._asking, self._answering = FrameSplitter(PREFACE), FrameSplitter()
         self._faults: StreamFaults | None = None
@@ -80,10 +80,10 @@ class Relay:
         await loop.connect_accepted_socket(lambda: self.client, client)
         self.server.transport.resume_reading()
 
-    def _from_client(self, data: bytes) -> None:
+    def _forward_from_client(self, data: bytes) -> None:
         self._forward(data, self.server, self._asking, self._reader.from_client)
 
-    def _from_server(self, data: bytes) -> None:
+    def _forward_from_server(self, data: bytes) -> None:
         self._forward(data, self.client, self._answering, self._reader.from_server)
         if self._leaving:
             self.leave()
@@ -119,11 +119,11 @@ class Relay:
         self.client.transport.abort()
         self.server.transport.abort()
 
-    def _client_gone(self) -> None:
+    def _finish_without_client(self) -> None:
         self._finish("CANCELED", "the client has closed the connection", by_runtime=self.calls.goes)
         self.server.transport.close()
 
-    def _server_gone(self) -> None:
+    def _finish_without_server(self) -> None:
         self._finish("UNAVAILABLE", "the runtime has closed the connection", by_runtime=not self._leaving)
         self.client.transport.close()
 

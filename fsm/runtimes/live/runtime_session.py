@@ -40,7 +40,7 @@ _STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from 
 
 def own() -> str:
     """Return the label of this run, made of the boot id, PID namespace, process id, and start time in clock ticks."""
-    return f"{_boot_id()}.{_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
+    return f"{_boot_id()}.{_pid_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
 
 
 def ended(label: str) -> bool:
@@ -50,7 +50,7 @@ def ended(label: str) -> bool:
     """
     match label.split("."):
         case [boot, namespace, process, started] if process.isdecimal() and started.isdecimal():
-            gone = namespace == _namespace() and _process_start_time(int(process)) != int(started)
+            gone = namespace == _pid_namespace() and _process_start_time(int(process)) != int(started)
             return gone or boot != _boot_id()
         case _:
             return False
@@ -60,7 +60,7 @@ def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", "")
 
 
-def _namespace() -> str:
+def _pid_namespace() -> str:
     return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (the target of the link is no path)
 
 
@@ -213,7 +213,7 @@ class RuntimeSession:
         self.runtime = version.runtime_name
         with client:
             _remove_labelled(client, ended)
-            self.image = image or self._usual_image(client)
+            self.image = image or self._default_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
         self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._take_answer)
@@ -284,7 +284,7 @@ class RuntimeSession:
             atexit.unregister(self.close)
             self._scratch.cleanup()
 
-    def _usual_image(self, client: CriClient) -> str:
+    def _default_image(self, client: CriClient) -> str:
         if known := next((name for name in _images(client) if "busybox" in name), ""):
             return known
         name = f"{_IMAGES}{self._label}"

@@ -256,7 +256,7 @@ class OneRun:
     def problems(self, events: str, calls: str) -> list[Problem]:
         found = []
         both = [of for of in self._created if self.events.ids[of]]
-        if both and not any(self._share_ids(of) for of in both):
+        if both and not any(self._have_common_ids(of) for of in both):
             found.append(f"the file has no {' and no '.join(sorted(both))} in common with {calls}")
         if self.events.first is not None and self.calls.first is not None:
             early = self.calls.first - self.events.last
@@ -266,7 +266,7 @@ class OneRun:
                 found.append(f"{order} {calls}, with {max(early, late) // 1_000_000_000} seconds in between")
         return [Problem(path=events, line=0, code="FSM206", what=what, hint=_HINT) for what in found]
 
-    def _share_ids(self, of: str) -> bool:
+    def _have_common_ids(self, of: str) -> bool:
         received, called = self.events.ids[of], self.calls.ids[of]
         short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
         return not received.isdisjoint(called) or any(identity.startswith(short) for identity in received)

@@ -210,7 +210,7 @@ class CombinedReader:
                 self.run.events.at(event.ts)
                 self._waiting += [*(self._begin_connection(point) if event.connects else self._event(point, event))]
         if len(self._waiting) > HELD:
-            self._drop_unproved()
+            self._drop_unproved_successes()
         while self._waiting and self._waiting[0][2] <= self._connected:
             yield self._waiting.popleft()[:2]
 
@@ -234,7 +234,7 @@ class CombinedReader:
                 if self._progress.none(seen.entity, pod, NO_ID):
                     self._received.pop(seen.entity, None)
             else:
-                self._known[seen.entity] = self._known_after(seen)
+                self._known[seen.entity] = self._last_event_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
             # In the models for this recording, an output is an event, which happens when the plugin receives it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
@@ -244,7 +244,7 @@ class CombinedReader:
             began = self._order
         self._connected = max(self._connected, (began or 0) - 1)
 
-    def _known_after(self, seen: Observation) -> _Known:
+    def _last_event_after(self, seen: Observation) -> _Known:
         if seen.output == "CreateContainer":
             return _Known(self._connection, seen.output, started=False, since=inf)
         known = self._known.get(seen.entity) or _Known(0, "", started=True, since=inf)
@@ -285,7 +285,7 @@ class CombinedReader:
         if ok and first is not None:
             yield from self._success_signals(point, ended_on, first, lacks)
         elif (ok or lost) and seen.event in _ENDS:
-            yield from self._maybe_observations(point.line, seen, meant)
+            yield from self._possible_observations(point.line, seen, meant)
 
     def _possible_ids(self, identity: str) -> tuple[tuple[str, ...], bool]:
         if len(identity) >= FULL or identity in self._created or identity in self._known:
@@ -298,7 +298,7 @@ class CombinedReader:
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.is_excused(last, seen.entity, pod, asked)):
-            yield from self._maybe_observations(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
+            yield from self._possible_observations(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
         elif lacks or (seen.event in _ENDS and seen.event != "StopContainer"):
             signal = SUCCEEDS.get((seen.of, seen.event), UNRELAYED)
             what = f"{seen.event} succeeded" + f" before {' and '.join(lacks)} was relayed" * (signal == UNRELAYED)
@@ -307,7 +307,7 @@ class CombinedReader:
         inner = [each for each in self._containers_in(seen.entity) if self._known[each].since < asked.order]
         for each in inner if there and seen.event == "RemovePodSandbox" else ():
             if self._progress.is_excused("RemoveContainer", each, seen.entity, asked):
-                yield from _maybe_observations(point.line, each, CONTAINER, seen)
+                yield from _possible_observations(point.line, each, CONTAINER, seen)
             else:
                 gone = SUCCEEDS[CONTAINER, "RemoveContainer"]
                 done = Observation(entity=each, of=CONTAINER, event=gone, at=seen.at, detail=f"{seen.event} succeeded")
@@ -336,12 +336,12 @@ class CombinedReader:
     def _containers_in(self, pod: str) -> list[str]:
         return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
-    def _maybe_observations(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
+    def _possible_observations(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
         for identity in meant:
             for container in self._containers_in(identity) if seen.of == POD else ():
-                yield from _maybe_observations(line, container, CONTAINER, seen)
+                yield from _possible_observations(line, container, CONTAINER, seen)
             if identity in self._known:
-                yield from _maybe_observations(line, identity, seen.of, seen)
+                yield from _possible_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
         """Yield the successes of calls that were held back, followed by the events that no call has caused.
@@ -360,7 +360,7 @@ class CombinedReader:
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
     def _begin_connection(self, point: _Point) -> Iterator[_Waiting]:
-        self._drop_unproved()
+        self._drop_unproved_successes()
         if self._connection:
             # While the plugin was not connected, any event may have happened unrecorded.
             covered = self._covered and self._calls
@@ -368,14 +368,14 @@ class CombinedReader:
         self._connection += 1
         self._there = False
 
-    def _drop_unproved(self) -> None:
+    def _drop_unproved_successes(self) -> None:
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for line, seen, order in waiting:
             if not order:
                 self._waiting.append((line, seen, 0))
             elif seen.entity in self._known and seen.event != UNRELAYED:
-                self._waiting += _maybe_observations(line, seen.entity, seen.of, seen)
+                self._waiting += _possible_observations(line, seen.entity, seen.of, seen)
 
     def _has_missed_event(self, seen: Observation) -> bool:
         known = self._known.get(seen.entity)
@@ -392,6 +392,6 @@ def _was_stopped(received: list[tuple[str, int]], asked: int) -> bool:
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))
 
 
-def _maybe_observations(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
+def _possible_observations(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
     for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
         yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -136,7 +136,7 @@ class EventJudge:
     def told(self, event: ToldEvent) -> Numbered:
         yield from self._due_findings(event.at)
         if event.entity and self._open.keys() <= {event.stream}:
-            yield from _take_before(event.at, self._lacking)
+            yield from _take_findings_before(event.at, self._lacking)
             self._open[event.stream] = self._open.get(event.stream, 0) + 1
             if self._open[event.stream] == _SURE:
                 self._since = event.at
@@ -195,9 +195,9 @@ class EventJudge:
         if self._creating[event.pod]:
             self._unknown_in_pod.setdefault(event.pod, []).append(event)
         else:
-            self._report_stranger(event)
+            self._report_unknown_container(event)
 
-    def _report_stranger(self, event: ToldEvent) -> None:
+    def _report_unknown_container(self, event: ToldEvent) -> None:
         self._report_uncaused(event, f"{event.type} came from a container that no call has created")
 
     def asked(self, call: EventCall) -> Numbered:
@@ -292,7 +292,7 @@ class EventJudge:
                 for event in self._unknown_in_pod.pop(pod, ()):
                     entity = self._entities.get(event.entity)
                     if pod not in self._leaking and (entity is None or not entity.known):
-                        self._report_stranger(event)
+                        self._report_unknown_container(event)
 
     def _register(self, call: EventCall, of: str) -> None:
         entity = self._get_entity(call.id, of)
@@ -348,7 +348,7 @@ class EventJudge:
 
     def _due_findings(self, now: int) -> Numbered:
         since = now - 2 * self._longest
-        return _take_before(since, self._doubted) if self._doubted and self._doubted[0][0] < since else ()
+        return _take_findings_before(since, self._doubted) if self._doubted and self._doubted[0][0] < since else ()
 
     def rest(self) -> Numbered:
         if not self._open:
@@ -373,7 +373,7 @@ class EventJudge:
         return found or [name]
 
 
-def _take_before(at: int, findings: list[_Finding]) -> Numbered:
+def _take_findings_before(at: int, findings: list[_Finding]) -> Numbered:
     due = [(line, seen) for since, seen, line in findings if since < at]
     findings[:] = [finding for finding in findings if finding[0] >= at]
     return due

@@ -56,10 +56,10 @@ def _parse_entry(text: str, frames: int) -> Entry | None:
         return found
     logfmt = _LOGFMT.search(text)
     if logfmt is not None:
-        return _with_fields(unescaped(logfmt[2]), logfmt[1], logfmt[3])
+        return _entry_with_fields(unescaped(logfmt[2]), logfmt[1], logfmt[3])
     terminal = _TERMINAL.match(text)
     if terminal is not None:
-        return _with_fields(terminal[2].split("  ")[0].rstrip(), terminal[1], terminal[2])
+        return _entry_with_fields(terminal[2].split("  ")[0].rstrip(), terminal[1], terminal[2])
     return None
 
 
@@ -76,7 +76,7 @@ def _json(text: str, frames: int) -> Entry | None:
     return _parse_entry(inner, frames - 1) if inner and frames else None
 
 
-def _with_fields(message: str, at: str, fields: str) -> Entry:
+def _entry_with_fields(message: str, at: str, fields: str) -> Entry:
     found: dict[str, str] = {}
     for name, quoted, bare in _FIELD.findall(fields):
         found.setdefault(name, bare or unescaped(quoted))

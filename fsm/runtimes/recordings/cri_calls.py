@@ -129,7 +129,7 @@ class CriCallReader:
             self.notes["calls that reached no container or pod"] += 1
             call.op = ""
         if call.op == "status":
-            self._become_reply(call)
+            self._convert_status_to_reply(call)
         elif call.op not in _CALLS:
             if call.op:
                 self.notes["calls without a lifecycle"] += 1
@@ -180,7 +180,7 @@ class CriCallReader:
         self._reads.clear()
         yield 0, Observation(phase="gap")
 
-    def _become_reply(self, shown: CriCallLine) -> None:
+    def _convert_status_to_reply(self, shown: CriCallLine) -> None:
         shown.op, shown.code = "ContainerStatus", "OK"
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):

@@ -109,14 +109,14 @@ def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
         units.append(_Unit(call, ids[-1], call in POD_CALLS - {"CreateContainer"}, (index,)))
         if b"returns successfully" in line:
             for code in _CODES.values():
-                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_as_failure(line, code),)})
+                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_failed_line(line, code),)})
         elif b'\\" failed"' in line and call not in MAKES:
             fine = _ERROR.sub(b"", line).replace(b' failed"', b' returns successfully"')
             yield _edit("reply flipped", f"{call} failed → OK", {index: (fine,)})
     yield from _unit_edits(units, lines, _with_time_of)
 
 
-def _as_failure(line: bytes, code: str) -> bytes:
+def _failed_line(line: bytes, code: str) -> bytes:
     error = f"rpc error: code = {code} desc = planted".encode()
     failed = line.replace(b'PodSandbox \\"', b'PodSandbox for \\"').replace(b" returns successfully", b" failed")
     return b'{"error":"' + error + b'",' + failed[1:] if line.startswith(b"{") else failed + b' error="' + error + b'"'
@@ -201,10 +201,10 @@ CONTRACTS: Final = {
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
-    return [_with_spaces(line) if json else line for line in lines]
+    return [_add_spaces(line) if json else line for line in lines]
 
 
-def _with_spaces(line: bytes) -> bytes:
+def _add_spaces(line: bytes) -> bytes:
     try:
         return msgspec.json.format(line, indent=0)
     except (msgspec.DecodeError, RecursionError):  # the line is damaged
@@ -237,9 +237,9 @@ class StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        return next(self._illegalities(edit, lines), None)
+        return next(self._find_illegalities(edit, lines), None)
 
-    def _illegalities(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Iterator[Illegality]:
+    def _find_illegalities(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Iterator[Illegality]:
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             concerned = entity[1] in touched or read.pods.get(entity[1]) in touched

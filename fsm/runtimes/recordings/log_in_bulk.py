@@ -101,7 +101,7 @@ class Bulk:
     def _convert_scan(self, cut: Scanned) -> ScannedLines:
         if cut.anew != self._anew:
             self._clear(cut.anew)
-        self._learn(cut)
+        self._learn_templates(cut)
         rows = np.arange(len(cut.templates))
         moments = cut.times[rows, self._moments[cut.templates]]
         entities = cut.ids[rows, self._entities[cut.templates]]
@@ -109,7 +109,7 @@ class Bulk:
         ids = ["", *(text[at : at + 64] for at in cut.places)]
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
-    def _learn(self, cut: Scanned) -> None:
+    def _learn_templates(self, cut: Scanned) -> None:
         before, self._known, templates = self._known, cut.known, cut.templates
         self._waiting.update(range(before, cut.known))
         if not self._waiting:

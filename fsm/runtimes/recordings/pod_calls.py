@@ -82,7 +82,7 @@ class Joiner:
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
         meant, _ = self._possible_ids(identity, of) if identity else ((), False)
-        inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
+        inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reachable_containers(pod)]
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
@@ -130,16 +130,16 @@ class Joiner:
                 self._track_creation(seen)
             elif seen.met == NOT_READY:
                 self.not_ready.add(seen.entity)
-            met = [] if seen.entity in self.containers else self._meet_unrecorded(seen)
+            met = [] if seen.entity in self.containers else self._register_unrecorded(seen)
             return [*met, *self._inner_requests(seen), *self._certain_part(seen, seen.entity), *self._inner_ends(seen)]
         pod = self.pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
             self._forget(seen.entity)
             return self._certain_part(seen, pod)
-        met = [] if pod else self._meet_unrecorded(seen)
-        return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
+        met = [] if pod else self._register_unrecorded(seen)
+        return [*met, *self._certain_part(seen, pod), *self._late_start_observations(seen, pod)]
 
-    def _late_start(self, seen: Observation, pod: str) -> list[Observation]:
+    def _late_start_observations(self, seen: Observation, pod: str) -> list[Observation]:
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -166,7 +166,7 @@ class Joiner:
         beginning = None if self._knows_all_containers(pod) else self.beginning
         return beginning.certain_part(seen) if beginning else [seen]
 
-    def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
+    def _register_unrecorded(self, seen: Observation) -> list[Observation]:
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
             return []
@@ -189,7 +189,7 @@ class Joiner:
         if len(unrecorded) > UNRECORDED:
             unrecorded.popitem(last=False)
 
-    def _candidates(self, pod: str) -> tuple[str, ...]:
+    def _candidate_containers(self, pod: str) -> tuple[str, ...]:
         since = self.leaks.get(pod) if self._knows_all_containers(pod) else 0
         if since is None:
             return ()
@@ -265,12 +265,12 @@ class Joiner:
         for pod, calls in self.reached.items():
             if not self._knows_all_containers(pod):
                 for reached in calls:
-                    reached.perhaps = self._reach(pod)
+                    reached.perhaps = self._reachable_containers(pod)
                     found += _inner_calls(reached.call, reached.perhaps, "request", at=None)
         return found
 
-    def _reach(self, pod: str) -> tuple[str, ...]:
-        return (*self.containers.get(pod, ()), *self._candidates(pod))
+    def _reachable_containers(self, pod: str) -> tuple[str, ...]:
+        return (*self.containers.get(pod, ()), *self._candidate_containers(pod))
 
     def _forget(self, container: str) -> None:
         self._remember_removed(container, CONTAINER)
@@ -286,7 +286,7 @@ class Joiner:
         pod = seen.entity
         doubtful = self._may_have_unrecorded_calls(pod)
         mine = () if doubtful else tuple(self.containers.get(pod, ()))
-        others = () if doubtful else self._candidates(pod)
+        others = () if doubtful else self._candidate_containers(pod)
         self.reached.setdefault(pod, []).append(Reached(call=seen.event, certain=mine, perhaps=others))
         return _inner_calls(seen.event, (*mine, *others), "request", at=seen.at)
 
@@ -302,7 +302,7 @@ class Joiner:
         if reached is None:
             # The request was not recorded, or the pod was unknown at the time.
             reached = Reached(call=seen.event, certain=(), perhaps=())
-            reach = () if self._may_have_unrecorded_calls(pod) else self._reach(pod)
+            reach = () if self._may_have_unrecorded_calls(pod) else self._reachable_containers(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
         else:
             calls.remove(reached)

@@ -144,7 +144,7 @@ class Faults(set[str]):
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
         """Crash this thread within the context, just before the effect with the index *effect*."""
-        _audit()
+        _install_audit_hook()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
         try:
@@ -175,7 +175,7 @@ _THREAD: Final = _Thread()
 
 
 @cache
-def _audit() -> None:
+def _install_audit_hook() -> None:
     """Install the audit hook when it is first needed, because it slows down the process and cannot be removed."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:

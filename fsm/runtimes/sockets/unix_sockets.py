@@ -157,7 +157,7 @@ def bound(name: str) -> socket.socket:
     An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``,
     or :class:`FileExistsError` if the path is not a socket.
     """
-    _vacate(Path(name))
+    _remove_unused_socket(Path(name))
     made = socket.socket(socket.AF_UNIX)
     try:
         with _restrict_to_user():
@@ -177,7 +177,7 @@ def _restrict_to_user() -> Iterator[None]:
         os.umask(before)
 
 
-def _vacate(at: Path) -> None:
+def _remove_unused_socket(at: Path) -> None:
     try:
         found = at.lstat()
     except FileNotFoundError:

@@ -106,20 +106,20 @@ class Backoff(Generic[E]):
     async def handle(self, key: str, event: E) -> None:
         """Handle *event*, or queue it if earlier events of *key* are waiting."""
         async with self._lock:
-            backlog = self._get(key)
+            backlog = self._backlog_of(key)
             before = backlog.position.state
             handled_now = backlog.position.take("event").to != before
             self._keys[key] = backlog
             backlog.events.append(event)
             if handled_now:
-                await self._try(key, backlog)
+                await self._try_events(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
         """Queue *event*, which could not be handled elsewhere, for a retry. After a stop, drop *event*."""
         if self._stopped:
             self._drop(key, event)
             return
-        backlog = self._get(key)
+        backlog = self._backlog_of(key)
         backlog.position.take("backoff")
         self._keys[key] = backlog
         if backlog.at_handler:
@@ -137,7 +137,7 @@ class Backoff(Generic[E]):
                 due = self._clock.now() >= backlog.due
                 backlog.position.take("tick", "due" if due else "early")
                 if due:
-                    await self._try(key, backlog)
+                    await self._try_events(key, backlog)
 
     def stop(self) -> None:
         """Stop permanently. Drop the waiting events, but let the handler finish its current event."""
@@ -147,7 +147,7 @@ class Backoff(Generic[E]):
             self._drop(key, *list(backlog.events)[backlog.at_handler :], *backlog.incoming)
         self._keys.clear()
 
-    async def _try(self, key: str, backlog: Backlog[E]) -> None:
+    async def _try_events(self, key: str, backlog: Backlog[E]) -> None:
         backlog.at_handler = True
         while backlog.at_handler:
             event = backlog.events[0]
@@ -182,7 +182,7 @@ class Backoff(Generic[E]):
     def _drop(self, key: str, *events: E) -> None:
         self.dropped += [(key, event) for event in events]
 
-    def _get(self, key: str) -> Backlog[E]:
+    def _backlog_of(self, key: str) -> Backlog[E]:
         return self._keys.get(key) or Backlog(driver(MACHINE).position(STOPPED if self._stopped else ""))
 
 

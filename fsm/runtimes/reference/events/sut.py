@@ -132,7 +132,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._sending: list[asyncio.Task[None]] = []
         self.clock = TurnedClock(hurried=True)
         self.queue = self._kind(self._discard_event, capacity=CAPACITY, clock=self.clock)
-        self._lose(lost=False)
+        self._set_loss(lost=False)
         self._subscription: Subscription[int] | None = None
         self._sent = 0
         self._ended = False
@@ -172,7 +172,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             case "too-many" | "the-slow-stop-all":
                 return (outcome == "too-many") != upstream
             case "done" | "lost":
-                self._lose(lost=outcome != "done")
+                self._set_loss(lost=outcome != "done")
                 return self._room > 0 or outcome == "done"
             case "still-full" if upstream:
                 return False
@@ -189,7 +189,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         subscribed = self._subscription is not None
         if subscribed:
             self.unsubscribe()
-            self._lose(lost=False)
+            self._set_loss(lost=False)
         self._act_until(lambda: len(self.queue.retained) <= count, self.expire)
         self._act_until(lambda: len(self.queue.retained) >= count, self.send)
         if subscribed:
@@ -203,7 +203,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             act()
         raise BrokenError("sending and reading never leads to the number of events that is needed")
 
-    def _lose(self, *, lost: bool) -> None:
+    def _set_loss(self, *, lost: bool) -> None:
         if isinstance(self.queue, UpstreamEventQueue):
             self.queue.chance = lambda: lost
 

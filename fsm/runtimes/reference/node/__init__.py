@@ -107,7 +107,7 @@ class ServedNode(PodObserver):
             resumes=not self.processes,
             kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
-            notice=lambda container, what: self._notice(container.id, container.pod.id, what),
+            notice=lambda container, what: self._send_node_event(container.id, container.pod.id, what),
             relays=self.relays,
             profile=applicable(self.profile, CONTAINERS),
             deviates=self.deviates,
@@ -172,8 +172,8 @@ class ServedNode(PodObserver):
         async def run() -> str:
             async with self.relays.blocking():
                 pod = await self._pods.run(name)
-            self._notice(pod, pod, "created")
-            self._notice(pod, pod, "started")
+            self._send_node_event(pod, pod, "created")
+            self._send_node_event(pod, pod, "started")
             return pod
 
         name = _full_name(plan.config.metadata)
@@ -200,17 +200,17 @@ class ServedNode(PodObserver):
         return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
-        with self._calling("status", given) as pod:
+        with self._pod_with_containerd_errors("status", given) as pod:
             status = self._pods.status(pod)
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
-        with self._calling("port-forward", given) as pod:
+        with self._pod_with_containerd_errors("port-forward", given) as pod:
             self._pods.port_forward(pod)
 
     async def update_pod(self, given: str, limits: Limits) -> None:
         numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
-        with self._calling("update-resources", given) as pod:
+        with self._pod_with_containerd_errors("update-resources", given) as pod:
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
@@ -255,7 +255,7 @@ class ServedNode(PodObserver):
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
             if _pod in self.pods():  # otherwise, the pod is left over from a failed run
-                self._notice(_pod, _pod, "deleted")
+                self._send_node_event(_pod, _pod, "deleted")
             await self.relays.notify("remove-pod-sandbox", self._plugin_pod(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
@@ -272,9 +272,9 @@ class ServedNode(PodObserver):
 
     def _report_pod_exit(self, pod: str) -> None:
         if pod in self.plans:
-            self._notice(pod, pod, "stopped")
+            self._send_node_event(pod, pod, "stopped")
 
-    def _notice(self, identity: str, pod: str, what: str) -> None:
+    def _send_node_event(self, identity: str, pod: str, what: str) -> None:
         status = None
         if pod in self.plans and pod in self.pods():
             with suppress(CallError):
@@ -284,11 +284,11 @@ class ServedNode(PodObserver):
         finish(self.events.send(event))  # the queue never waits for its subscribers
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, object]]) -> None:
-        with self._calling(event, given) as pod:
+        with self._pod_with_containerd_errors(event, given) as pod:
             await self.containers.tasks.shielded(call(pod))
 
     @contextmanager
-    def _calling(self, event: str, given: str) -> Iterator[str]:
+    def _pod_with_containerd_errors(self, event: str, given: str) -> Iterator[str]:
         pod = self.find_pod(given, event)
         with use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self.deviates()):
             yield pod

@@ -267,7 +267,7 @@ class NRI:
 
     def disconnect(self, plugin: Plugin) -> None:
         with self._life.call("leave") as acts:
-            for connection in self._connections(plugin) if acts else ():
+            for connection in self._connections_of(plugin) if acts else ():
                 connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
@@ -291,7 +291,7 @@ class NRI:
                 return
             if plugin is None:
                 self.domains.change(updates)
-            elif connections := self._connections(plugin):
+            elif connections := self._connections_of(plugin):
                 finish(connections[0].request_updates(partial(self._update, updates)))
             else:
                 raise NRIError("a plugin that is not connected cannot request updates", code="UNAVAILABLE")
@@ -299,7 +299,7 @@ class NRI:
     async def _update(self, updates: Iterable[Update]) -> None:
         self.domains.change(updates)
 
-    def _connections(self, plugin: Plugin) -> list[Connection]:
+    def _connections_of(self, plugin: Plugin) -> list[Connection]:
         return [connection for connection in self._plugins.joined if connection.plugin is plugin]
 
     def relay(
