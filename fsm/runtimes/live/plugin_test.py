@@ -141,7 +141,7 @@ class PluginSUT:
         elif event.partition(".")[0] == CONTAINER_LISTED:
             slot, listed = event.replace(CONTAINER_LISTED, "container"), nri.Container()
             there = self._next_inventory()
-            listed.CopyFrom(self._current_container(slot, anew=slot not in before))
+            listed.CopyFrom(self._current_container(slot, new=slot not in before))
             listed.state = STATES.get(after.get(slot, ""), nri.CONTAINER_UNKNOWN)
             self._containers[slot] = listed
             there.add(listed)
@@ -168,8 +168,8 @@ class PluginSUT:
             self._pod = pod(self._count)
         return self._pod
 
-    def _current_container(self, slot: str, *, anew: bool) -> nri.Container:
-        if anew or slot not in self._containers:
+    def _current_container(self, slot: str, *, new: bool) -> nri.Container:
+        if new or slot not in self._containers:
             self._count += 1
             self._containers[slot] = container(self._count, slot, self._current_pod().id)
         return self._containers[slot]
@@ -191,7 +191,7 @@ class PluginSUT:
                 self._pod = None
             return
         slot = f"container.{copy}" if copy else "container"
-        its = self._current_container(slot, anew=slot not in before and name != "PostUpdateContainer")
+        its = self._current_container(slot, new=slot not in before and name != "PostUpdateContainer")
         resources = its.linux.resources if name == "UpdateContainer" else None
         if after.get(slot) in STATES:
             its.state = STATES[after[slot]]

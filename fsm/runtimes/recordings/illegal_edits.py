@@ -166,22 +166,22 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
             yield _edit("id exchanged", unit.event, renamed)
 
 
-def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return the *lines* of a call with the times of the call whose lines are *of*. If *of* has no times, return *of*.
+def _with_times_of_call(lines: EditedLines, other: EditedLines) -> EditedLines:
+    """Return the *lines* of a call with the times of the *other* call, or *other* itself if that call has no times.
 
     All lines after the first are statuses, and get the time at which the other call ended.
     """
-    starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
+    starts, ends = (_number(name).findall(other[0]) for name in (b"start", b"end"))
     if not starts or not ends:
-        return of
+        return other
     start, end = starts[0], ends[0]
     first = _number(b"start").sub(start, _number(b"end").sub(end, lines[0]))
     return (first, *(_number(b"start").sub(end, line) for line in lines[1:]))
 
 
-def _with_time_of(lines: EditedLines, of: EditedLines) -> EditedLines:
-    times = _TIME.findall(of[0])
-    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else of
+def _with_time_of(lines: EditedLines, other: EditedLines) -> EditedLines:
+    times = _TIME.findall(other[0])
+    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else other
 
 
 def _number(name: bytes) -> re.Pattern[bytes]:

@@ -55,15 +55,15 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 
 @inner
-def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse the *size* digits that begin at index *at*. Return -1 for a non-digit or a number that exceeds *most*."""
+def _number(data: Bytes, at: Number, size: Number, largest: Number) -> Number:
+    """Parse the *size* digits that begin at index *at*. Return -1 for a non-digit or a number above *largest*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
         if digit < 0 or digit > 9:  # noqa: PLR2004
             return -1
         found = found * 10 + digit
-    return found if found <= most else -1
+    return found if found <= largest else -1
 
 
 @inner

@@ -227,9 +227,7 @@ def _parse_record(data: bytes, path: str) -> Json:
     # Decode a byte that is not UTF-8 to a lone surrogate. An escaped surrogate is decoded in the same way.
     text = data.decode(errors="surrogateescape")
     try:
-        parsed: Json = json.loads(
-            text, object_pairs_hook=_object, parse_int=_parse_int, parse_constant=_reject_constant
-        )
+        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_to_int, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode(errors="surrogateescape"))
         raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
@@ -249,7 +247,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return members
 
 
-def _parse_int(digits: str) -> int | float:
+def _to_int(digits: str) -> int | float:
     longest = 20  # no field can hold more digits, so a longer number need not be exact
     return int(digits) if len(digits) <= longest else float(digits)
 
