@@ -144,7 +144,7 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Check whether the *length* bytes at *start* in *text* and at *begin* in *other* are equal."""
+    """Check whether *text* at *start* and *other* at *begin* contain the same *length* bytes."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):

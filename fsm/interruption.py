@@ -55,9 +55,9 @@ class Interruption:
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork a child that runs the command, and exit with the code that it reports.
+        """Fork a child that runs the command, and exit with the code that the child reports.
 
-        If the child reports none, exit with ``UNDECIDED``. Under a memory limit, libraries can end the process in
+        If it reports no code, exit with ``UNDECIDED``. Under a memory limit, libraries can end the process in
         ways that Python cannot catch, such as ``exit(1)``.
         """
         reading, writing = os.pipe()
@@ -109,8 +109,8 @@ class Interruption:
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
         """Interrupt the command if it exceeds a limit on CPU time (in seconds) or on memory (in bytes).
 
-        Child processes do not count. ``RLIMIT_DATA`` prevents very large allocations. It is higher than *memory*,
-        because Python may loop forever if it cannot handle errors.
+        Child processes do not count. The limit ``RLIMIT_DATA`` prevents very large allocations. It is higher
+        than *memory*, because Python may loop forever if it has no memory to handle an error.
         """
         try:
             import resource  # noqa: PLC0415

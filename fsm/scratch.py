@@ -23,7 +23,7 @@ _ENOUGH: Final = 1 << 24  # minimum free disk space, in bytes, for caching machi
 
 
 class ScratchFolder(TemporaryDirectory[str]):
-    """A temporary folder in *where* or the system's temporary folder.
+    """A temporary folder in the folder *where*, by default the system's temporary folder.
 
     Except on Windows, the process locks the folder. Folders of killed processes can then be recognized and deleted.
 
@@ -49,7 +49,7 @@ class ScratchFolder(TemporaryDirectory[str]):
 
 @cache
 def sweep(where: str) -> None:
-    """Delete abandoned folders in *where*. A process does this only once for each *where*."""
+    """Delete abandoned folders in *where*. A process does this only once for each folder *where*."""
     with suppress(OSError), os.scandir(where) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -88,7 +88,7 @@ def defines_compiled(text: bytes) -> bool:
 
 @cache
 def code_folder(package: Path) -> str:
-    """Return the folder for the machine code of *package*, or an empty string if it is not writable.
+    """Return the folder for the machine code of *package*, or an empty string if the folder is not writable.
 
     The folder is named after a hash of the package's name and of the sources that affect the machine code. Code from
     another version is therefore never used, and identical packages share their code.

@@ -25,7 +25,7 @@ from fsm.verdict import Unknown
 class _Deciding:
     """Decides claims for one copy, for two copies, and for a crowd of copies.
 
-    ``more`` holds the cones of the crowd once a claim has been decided on them.
+    ``more`` holds the cones of the crowd once the first claim has been decided for the crowd.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class _Deciding:
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
             why = f"this number of copies cannot be searched; for two copies, {_verdict_words(small)}"
-            verdict = _from_run_of_two(of.claim, small, many) or Unknown(why=why)
+            verdict = _conclusion_from_run_of_two(of.claim, small, many) or Unknown(why=why)
         return replace(found, of=of, verdict=verdict)
 
 
@@ -112,9 +112,9 @@ def examine_any(
     ``numbered(n)`` returns the specification for n copies.  The other arguments are those of
     :func:`fsm.checker.examine`.
 
-    Pass *count* to get results for this number of copies when it is too large to search.  Each claim is then decided
-    for any number of copies.  If this does not prove the claim, a run of two copies is replayed while the other
-    copies take no steps of their own.
+    If *count* is given, the results are for this number of copies, which may be too large to search.  Each claim is
+    decided for any number of copies.  If this does not prove the claim, a run of two copies is replayed with *count*
+    copies, of which the others take no steps of their own.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     deciding = _Deciding(
@@ -146,21 +146,21 @@ def _verdict_words(verdict: Conclusion) -> str:
     return "it holds" if isinstance(verdict, Proved) else "the verdict is not known"
 
 
-def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
+def _conclusion_from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
     if isinstance(claim, Reachable) and isinstance(small, Proved):
         of = list(zip(small.witnesses, claim.sequences, strict=True))
-        runs = [_run_of(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
+        runs = [_replayed_run(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
         witnesses = tuple(run for run in runs if run is not None)
         return Proved(witnesses=witnesses) if len(witnesses) == len(runs) else None
     if isinstance(claim, Always | Never) and isinstance(small, Refuted) and small.run is not None:
         sequences, until = sequences_of(claim)
         for sequence in sequences:
-            if (run := _run_of(small.run, sequence, until, cones.stepping(claim))) is not None:
+            if (run := _replayed_run(small.run, sequence, until, cones.stepping(claim))) is not None:
                 return Refuted(evidence=run)
     return None
 
 
-def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
+def _replayed_run(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
     automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
     if automaton.start[1] == DONE:
         return Run(initial=table.states[table.initial])

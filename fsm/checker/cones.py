@@ -1,6 +1,6 @@
-"""Decide claims on the smallest part of a system that is enough to decide them.
+"""Decide each claim on the smallest sufficient part of a system.
 
-This part is the cone of influence of a claim.  :mod:`fsm.machine.product` describes cones.
+This part is the cone of influence of the claim.  :mod:`fsm.machine.product` describes cones.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ NOTHING: Final = Emits(output="")
 class Cones:
     """A cache of the cones of *system* and of their steps.
 
-    *tables* maps the names of parts to tables that have already been built.  If *alike* is given, cones that behave
-    alike share their conclusions.
+    *tables* maps the names of parts to tables that have already been built.  If *alike* is given, cones with
+    the same behaviour share their conclusions.
     """
 
     system: System
@@ -288,8 +288,8 @@ class _Both:
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
         """Return a lower bound for the length of a run of the whole system through one of *sequences*.
 
-        The bound is ``None`` if there is no such run, and -1 if that is unknown.  If nothing happens outside the cone,
-        the bound is *inside*, which the caller has found for runs inside the cone.
+        The bound is ``None`` if there is no such run, and -1 if the bound is unknown.  If nothing happens outside the
+        cone, the bound is *inside*, which the caller has found for runs inside the cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
@@ -306,7 +306,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
     """Return a claim about the cone that rules out *sequences* in the whole system.
 
     If the claim holds, no run of the whole system goes through any of *sequences*.  *table* is the table of the cone,
-    and the claim allows for steps outside the cone.  Return ``None`` if nothing happens outside.
+    and the claim allows for steps outside the cone.  Return ``None`` if nothing happens outside the cone.
     """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
@@ -317,7 +317,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 class _Elsewhere:
     """The steps and outputs of a system outside the cone of *table*.
 
-    ``steps`` tells whether there are any steps, and ``outputs`` holds the joint events that have outputs there.
+    ``steps`` is true if there are such steps, and ``outputs`` holds the names of the joint events with such outputs.
     """
 
     def __init__(self, table: SystemTable) -> None:

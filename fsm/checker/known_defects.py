@@ -45,7 +45,7 @@ class KnownDefect:
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:
-    """Yield the known defects of the machines and systems in *names*, or of all bundled ones.
+    """Yield the known defects of the machines and systems in *names*, or in all bundled models.
 
     >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']

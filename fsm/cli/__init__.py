@@ -80,7 +80,7 @@ MEMORY: Final = 4_096  # default memory limit of a command, in MiB
 
 WORDS: Final = "fsm.words"  # the key in :attr:`click.Context.meta` for the command's arguments
 
-# Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large.
+# Number of new objects that triggers a garbage collection. Reference cycles are rare, so the number can be large.
 RARELY: Final = 100_000
 
 
@@ -105,9 +105,9 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add examples from the domains of fsm to the help of *command*, and examples from other packages if *foreign*.
+    """Add the examples of fsm's domains to the help of *command*, and if *foreign* is true, those of other packages.
 
-    ``{rows}`` is replaced by the result of the function ``rows`` in the command's module.
+    ``{rows}`` is replaced by a table of the rows that the function ``rows`` in the command's module returns.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
@@ -248,7 +248,7 @@ def main() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout = _with_buffer(sys.stdout)
+        sys.stdout = _add_buffer(sys.stdout)
         sys.stdout.reconfigure(errors="replace")  # File names and terminals may not use UTF-8.
     try:
         answer = group.main(standalone_mode=False)
@@ -262,7 +262,7 @@ def main() -> None:
     sys.exit(answer if isinstance(answer, int) else 0)
 
 
-def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+def _add_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     """Add a buffer to *stream* if PYTHONUNBUFFERED removed it. A raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
@@ -270,7 +270,7 @@ def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     return io.TextIOWrapper(whole, stream.encoding, line_buffering=True)
 
 
-def _with_links(error: InputError) -> str:
+def _text_with_links(error: InputError) -> str:
     text, links = str(error), {problem.code: problem.link for problem in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
@@ -278,14 +278,14 @@ def _with_links(error: InputError) -> str:
 
 
 def _exit_with_error(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # A lack of memory during a read also ends up here.
+    for each in (error, error.__cause__):  # A read that runs out of memory raises an OSError.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
         case InputError():
             plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
             links = not plain and sys.stderr is not None and sys.stderr.isatty()
-            _report(_with_links(error) if links else str(error))
+            _report(_text_with_links(error) if links else str(error))
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.
             if type(error).__name__ != "NoArgsIsHelpError":

@@ -17,7 +17,7 @@ from fsm.report.layout import Layout, joined
 @click.argument("name", metavar="[COMMAND]", required=False, shell_complete=complete_commands)
 @click.pass_context
 def help_command(ctx: click.Context, name: str | None) -> int:
-    """Show the help of COMMAND, like 'fsm COMMAND --help', or the help of fsm without a COMMAND.
+    """Show the help of COMMAND, like 'fsm COMMAND --help'. Without a COMMAND, show the help of fsm.
 
     \b
     fsm help judge

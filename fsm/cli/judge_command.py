@@ -152,7 +152,7 @@ def command(
 ) -> int:
     """Judge recordings against the specification.
 
-    Prints the violations, each with the clause that it breaks. TRACE is one of:
+    fsm prints the violations, each with the clause that it breaks. TRACE is one of:
 
     {rows}
 

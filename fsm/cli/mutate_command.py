@@ -87,7 +87,7 @@ def command(
 ) -> int:
     """Find errors in a model that its properties would miss, or errors in a recording that its judge would miss.
 
-    MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models are
+    MODEL is a name from 'fsm list'. FILE is a property file or a model file. Without either, all shipped models are
     mutated. A mutant of a machine changes one cell, which is an event in a state. The mutant changes the target, the
     reply or the kind of the cell, or drops, adds or swaps an output, or drops an alternative. A mutant of a system
     changes one joint event. The mutant drops, repeats or swaps a step, drops or negates a condition, or removes or adds
@@ -99,17 +99,17 @@ def command(
 
     Properties that compare with another machine are tried only on mutants that all other properties let pass. For a
     system, only the first property that kills a mutant is listed. If standard error is not a terminal, progress is
-    reported there every ten seconds. Exits with 1 if a mutant survives, or if the result of a property on the model
-    itself is not as stated.
+    reported there every ten seconds. The exit code is 1 if a mutant survives, or if the result of a property on the
+    model itself is not as stated.
 
-    With --suggest, prints properties that would kill the survivors, starting with the one that kills most. All are
+    With --suggest, fsm prints properties that would kill the survivors, starting with the one that kills most. All are
     proved for the model. Each is followed by the mutants that it has been checked to kill, grouped by cell. Mutants
     that no property can kill, because they are equivalent to the model, are listed as well. Only --suggest allows
-    --output. Exits with 1 if nothing is suggested for some survivor.
+    --output. The exit code is 1 if nothing is suggested for some survivor.
 
-    With --recording, mutates recorded lines instead: changes replies, states, times or ids, or drops, repeats or moves
-    lines. Edits that are certainly illegal are judged (docs/reference/power.md). Exits with 1 if the judge misses one,
-    or if it reports a violation in the unedited recording.
+    With --recording, fsm edits recorded lines instead: it changes replies, states, times or ids, or drops, repeats or
+    moves lines. Edits that are certainly illegal are judged (docs/reference/power.md). The exit code is 1 if the judge
+    misses such an edit, or if it reports a violation in the unedited recording.
 
     \b
     fsm mutate models/door.toml
@@ -125,7 +125,7 @@ def command(
             why = "cannot be combined with --recording, which uses the contracts of interfaces"
             raise click.UsageError(f"{name} {why if recordings else 'has no meaning without --recording'}")
     if recordings:
-        return _power(recordings, calls, profile, restarts, limit, seed, form)
+        return _measure_power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
         return _suggest(names, profile, only, listed, form, output)
     if output:
@@ -170,7 +170,7 @@ def _suggest(
     return answer.value
 
 
-def _power(
+def _measure_power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
     with progress("mutating", limit * len({*recordings})) as bar:

@@ -146,7 +146,7 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
     """Parse a time, or a duration such as ``10m`` for ten minutes ago. Return nanoseconds since the epoch.
 
-    A time without an offset is local.
+    A time without a UTC offset is a local time.
     """
     if value is None:
         return None

@@ -37,7 +37,7 @@ ORDINARY = 0o666
 
 @contextmanager
 def remove_on_failure() -> Iterator[Callable[[Path], None]]:
-    """Yield a function to call before writing to a path. New files and folders are removed if the block raises."""
+    """Yield a function to call before writing to a path. New files and folders are removed if the block fails."""
     made: list[Path] = []
 
     def begin(path: Path) -> None:

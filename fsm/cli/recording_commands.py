@@ -56,11 +56,11 @@ def cover_command(
     form: str,
     output: Path | None,
 ) -> int:
-    """Show what recordings cover of the specification, and which calls would cover the rest.
+    """Show which parts of the specification recordings cover, and which calls would cover the rest.
 
-    RECORDING is any input of fsm judge. Each is judged separately, and the (event, state) pairs that they exercise are
-    merged. For each pair that no recording exercises, cover prints the shortest calls by which a client can exercise
-    it, as commands of a client, or the reason why a client cannot.
+    RECORDING is any input of fsm judge. Each is judged separately, and the exercised (event, state) pairs are merged.
+    For each pair that no recording exercises, fsm prints the shortest sequence of calls with which a client can
+    exercise the pair, as commands of a client, or the reason why no client can.
 
     \b
     fsm cover calls-1.jsonl calls-2.jsonl
@@ -102,7 +102,7 @@ def _judge(models: tuple[str, ...], profile: str | None, advanced: Callable[[int
 def convert_command(
     traces: tuple[str, ...], output: Path, restarts: Assume, shortest_restart: int, *, rotated: bool
 ) -> int:
-    """Convert a recording to a table, which is judged several times faster if it is large.
+    """Convert a recording to a table. A large recording is judged several times faster as a table.
 
     TRACE is any input of fsm judge except a history of concurrent operations. Judging the table yields the same
     verdicts as judging TRACE, with the line numbers of TRACE. The table is in Parquet format, with the columns of
@@ -162,8 +162,8 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     """Combine the results of many nodes, wherever their recordings were judged.
 
     SUMMARY is the output of fsm judge --format summary. Results without a node are assigned to the node that the file
-    is named after: those in node-7.json to node-7. The order of merging does not matter: the total is the same as that
-    of judging all recordings together.
+    is named after: those in node-7.json to node-7. The order of merging does not matter: the total is the same as if
+    all recordings had been judged together.
 
     \b
     fsm judge --format summary doors.jsonl > node-7.json
@@ -171,7 +171,7 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     fsm merge node-*.json --by version
     fsm merge east.json west.json --format json -o all.json
     """
-    whole = total(options.read_each(summaries, _of_node).values())
+    whole = total(options.read_each(summaries, _summary_of_node).values())
     if form == "json":
         put(written(whole).encode(), output)
     else:
@@ -179,5 +179,5 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     return whole.answer(fail_on).value
 
 
-def _of_node(name: str) -> Summary:
+def _summary_of_node(name: str) -> Summary:
     return total([read(name)], "" if name == "-" else encodable(Path(name).name.removesuffix(".json")))

@@ -69,7 +69,7 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges races.
+    """A SUT that judges its own races.
 
     Tests begin with the events in ``before``. Threads may also make the calls in ``beside``.
     """
@@ -84,7 +84,7 @@ class RaceJudging(Protocol):
         """Return the evidence that was gathered since the last reset."""
 
     def mended(self) -> bool:
-        """Return whether testing can continue after the SUT broke."""
+        """Return whether testing can continue after a :class:`BrokenError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Race:
     """A test whose history is not legal.
 
     The reason is in ``verdict``. If the run could not be judged, the reason is in ``broken`` instead; if the SUT judges
-    itself, it is in ``violation``. If the test was run again, ``repeated`` holds the numbers of races and runs.
+    itself, the reason is in ``violation``. If the test was run again, ``repeated`` holds the numbers of races and runs.
     """
 
     programme: Programme
@@ -183,7 +183,7 @@ class Runs:
                 yield race
 
     def hunt(self, tries: Iterable[Try], most: int) -> list[Race]:
-        """Return up to *most* races that need threads, each of a different kind if the SUT judges itself."""
+        """Return races that need threads, but no more than *most*. If the SUT judges itself, their kinds differ."""
         found: list[Race] = []
         for race in self.races(tries):
             if self.needs_threads(race):
@@ -194,7 +194,7 @@ class Runs:
         return found
 
     def repeated(self, programmes: Iterable[Programme], repeats: int) -> Iterator[Try]:
-        """Return *repeats* runs of each programme. A remote SUT runs in rounds, because time may run out."""
+        """Try each programme *repeats* times. A remote SUT tries all of them in each round, because time is limited."""
         if self.pace is None:
             return product(programmes, range(repeats))
         return ((programme, number) for number, programme in product(range(repeats), programmes))

@@ -1,6 +1,6 @@
 """Let threads take turns that may end at any line of the tested code.
 
-So other threads can run between any two adjacent lines.
+Other threads can therefore run between any two adjacent lines.
 """
 
 import random
@@ -47,7 +47,7 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Let *thread*, the current thread, take turns with the others in a block. Then restore its trace function."""
+        """Let *thread*, the current thread, take turns with the others within the context, using its trace function."""
         before = sys.gettrace()
         with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
             sys.settrace(self._trace_function(thread))

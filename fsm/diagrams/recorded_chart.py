@@ -38,7 +38,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     order = [*clients, RUNTIME, *names, OUTSIDE, *filter(None, [steps.form.receiver])]
     files = " with ".join(steps.files)
     what = f" of {steps.chosen}" if steps.chosen else ""
-    days = dict.fromkeys(day for step in steps.steps if (day := _moment(step.seen)[:10]))
+    days = dict.fromkeys(day for step in steps.steps if (day := _utc_time(step.seen)[:10]))
     day = " to ".join(list(days)[:: max(len(days) - 1, 1)])
     said = "not judged" if marks is None else _violation_counts(marked)
     names_of = " with ".join(Path(file).name for file in steps.files)
@@ -62,7 +62,7 @@ def _name(entity: RecordedEntity) -> str:
     return f"{entity.of} {entity.id}"
 
 
-def _moment(seen: Observation) -> str:
+def _utc_time(seen: Observation) -> str:
     at = nanoseconds(seen.at)
     try:
         whole = datetime.fromtimestamp(at // 1_000_000_000, UTC) if at is not None else None
@@ -86,7 +86,7 @@ class _Rows:
         self._calls: dict[int, int] = {}
 
     def rows(self) -> Iterator[tuple[ChartRow, tuple[ChartStep, ...]]]:
-        asked: ChartStep | None = None  # a request that is shown together with its reply, which follows at once
+        asked: ChartStep | None = None  # a request that shares a row with its reply, which is the next step
         for step, following in zip_longest(self._steps.steps, self._steps.steps[1:]):
             if asked is not None:
                 yield self._row(step, asked), (asked, step)
@@ -98,7 +98,7 @@ class _Rows:
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
         seen, first = step.seen, asked or step
-        moment = _moment(first.seen)
+        moment = _utc_time(first.seen)
         lines = tuple(dict.fromkeys((*first.lines, *step.lines)))
         took = _duration(step)
         text = f"{self._text(step)}{f' ({took})' if took else ''}"
@@ -134,7 +134,7 @@ class _Rows:
             return ("call", receiver, RUNTIME) if receiver and seen.event == "connects" else ("divider", "", "")
         if seen.output and not seen.reply and not seen.phase:
             return "output", at, receiver or OUTSIDE
-        if self._is_log_sight(step):
+        if self._is_state_from_log(step):
             return "note", at, ""
         if asked is not None or seen.phase == "request" or (not seen.phase and seen.reply):
             return "call", client, at
@@ -142,13 +142,13 @@ class _Rows:
             return "lost" if seen.phase == "lost" else "reply", at, client
         return "note", at, ""
 
-    def _is_log_sight(self, step: ChartStep) -> bool:
+    def _is_state_from_log(self, step: ChartStep) -> bool:
         seen = step.seen
         return self._steps.form.sighted and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
 
     def _text(self, step: ChartStep) -> str:
         seen = step.seen
-        if self._is_log_sight(step):
+        if self._is_state_from_log(step):
             return f"shows {seen.met}"
         if seen.phase == "gap":
             return "observations are missing"

@@ -148,7 +148,7 @@ class ChartStep:
 
     @property
     def cuts(self) -> bool:
-        """Whether this step ends all calls in progress (a restart), or may hide their ends (missing observations)."""
+        """True if this step ends all calls in progress (a restart) or may hide their ends (missing observations)."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
@@ -270,7 +270,7 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
 
 
 class _Choice:
-    """Keeps all steps or, if *one* is an entity, only its steps and the steps in between that concern all entities."""
+    """Keeps all steps, or if *one* is an entity, its steps and the steps between them that concern all entities."""
 
     def __init__(self, known: KnownEntities, one: RecordedEntity | None, first: int | None, last: int | None) -> None:
         self.known, self.one, self.first, self.last = known, one, first, last

@@ -118,8 +118,8 @@ class Share(Struct, frozen=True, kw_only=True):
                 for event in sorted({*self.cells, *other.cells})
             },
             fields=_add_counts(self.fields, other.fields),
-            found=_summed((*self.found, *other.found)),
-            tolerated=_summed((*self.tolerated, *other.tolerated)),
+            found=_sum_by_key((*self.found, *other.found)),
+            tolerated=_sum_by_key((*self.tolerated, *other.tolerated)),
         )
 
     def answer(self, least: Level) -> ExitCode:
@@ -166,13 +166,13 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
     def counted() -> Iterator[Share]:
         for summary in summaries:
             notes.update(summary.notes)
-            yield from (_with_node(share, node) if node and not share.node else share for share in summary.shares)
+            yield from (_assign_node(share, node) if node and not share.node else share for share in summary.shares)
 
-    shares = _summed(counted())  # reads one summary at a time, and counts its notes
+    shares = _sum_by_key(counted())  # reads one summary at a time, and counts its notes
     return Summary(notes=dict(sorted(notes.items())), shares=shares)
 
 
-def _summed(parts: Iterable[_Part]) -> tuple[_Part, ...]:
+def _sum_by_key(parts: Iterable[_Part]) -> tuple[_Part, ...]:
     """Add up the causes or shares with the same key, and sort them by key."""
     found: dict[tuple[str, ...], _Part] = {}
     for part in parts:
@@ -229,12 +229,12 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         notes=_add_counts(judgement.notes, {}),
         cells=words.nested(dict(sorted(judgement.covered.cells.items()))),
         fields=_add_counts(judgement.covered.fields, {}),
-        found=_summed(_cause(finding, node) for finding in found),
-        tolerated=_summed(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
+        found=_sum_by_key(_gathered_cause(finding, node) for finding in found),
+        tolerated=_sum_by_key(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
     )
 
 
-def _cause(finding: Finding, node: str) -> GatheredCause:
+def _gathered_cause(finding: Finding, node: str) -> GatheredCause:
     violation, known = finding.first[0], not finding.others
     deviations = {deviation.name for deviation in violation.resembles}
     return _of(
@@ -284,7 +284,7 @@ def _add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, i
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
-def _with_node(share: Share, node: str) -> Share:
+def _assign_node(share: Share, node: str) -> Share:
     def placed(causes: tuple[GatheredCause, ...]) -> tuple[GatheredCause, ...]:
         return tuple(
             structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))

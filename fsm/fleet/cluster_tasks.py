@@ -36,8 +36,8 @@ from fsm.trace import Batch
 class RecordingPart(Struct, frozen=True, kw_only=True):
     """The results for a part of a recording.
 
-    ``whole`` summarises all observations in the part. ``of_all`` summarises only the observations about all entities,
-    because every part contains these observations.
+    ``whole`` summarises all observations in the part. ``of_all`` summarises only the observations that concern
+    all entities, which are the same in every part.
     """
 
     whole: Summary
@@ -61,8 +61,8 @@ def _recording_share(added: Share, parts: Sequence[Share], repeated: Share) -> S
         recordings=1,
         observations=added.observations - times * repeated.observations,
         notes=_without_repeats(added.notes, repeated.notes, times),
-        found=tuple(map(_capped_entities, added.found)),
-        tolerated=tuple(map(_capped_entities, added.tolerated)),
+        found=tuple(map(_cap_entities, added.found)),
+        tolerated=tuple(map(_cap_entities, added.tolerated)),
     )
     reason = _reason(found, parts)
     return structs.replace(found, unknown={reason: 1} if reason else {})
@@ -72,7 +72,7 @@ def _without_repeats(counts: Mapping[str, int], repeated: Mapping[str, int], tim
     return {name: left for name, count in counts.items() if (left := count - times * repeated.get(name, 0))}
 
 
-def _capped_entities(cause: GatheredCause) -> GatheredCause:
+def _cap_entities(cause: GatheredCause) -> GatheredCause:
     return structs.replace(cause, entities=min(cause.entities, NAMED))
 
 
@@ -129,7 +129,7 @@ class _Key(NamedTuple):
 class ClusterTask:
     """Judges rows with the settings of :func:`fsm.monitor.judgement.judge`.
 
-    ``form`` says what the rows contain. If ``parts`` is true, their keys also include the part of the recording.
+    ``form`` says what the rows contain. If ``parts`` is true, the keys of the rows include the part of the recording.
     """
 
     form: RowForm

@@ -89,11 +89,11 @@ def judge(
     """Judge the recordings in *frame*. The optional columns ``node`` and ``file`` identify the recordings.
 
     Rows are either lines or observations. For a line of a log or of recorded calls, ``value`` is the text and ``line``
-    is the number. Observations have the columns of ``docs/reference/trace-format.md``. They are ordered by ``row``, or
-    if this column is missing by ``line``, or else by ``at``. *models* must name the machines, unless the rows come from
+    is the number. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
+    first existing column among ``row``, ``line`` and ``at``. *models* must name the machines, unless the rows come from
     ``fsm convert``.
 
-    If *by* is ``entity``, the entities of each recording are divided into *parts* groups that are judged separately.
+    If *by* is ``entity``, the entities of each recording are divided into groups. The number of groups is *parts*.
     *unseen* and *fresh* have the same meaning as in the header of a trace. For the other arguments, see
     :func:`fsm.monitor.judgement.judge`. Shipped models are loaded on the cluster by name, and other machines
     are sent to it.
@@ -101,7 +101,7 @@ def judge(
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
     has the profile.
     """
-    form = _form(frame, by)
+    form = _row_form(frame, by)
     machines = _load_paths(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
         raise ValueError("the observations do not name their machine; pass models")
@@ -190,7 +190,7 @@ def _short_message(error: Exception) -> str:
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
 
 
-def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
+def _row_form(frame: DataFrame, by: Division) -> tasks.RowForm:
     names = frame.columns
     if "value" in names:
         if by == "entity":

@@ -71,7 +71,7 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, with the line on which it begins.
 
-    The methods add a problem for each value of the wrong type. The problem names the value by *of*, or else by its key.
+    The methods add a problem for each value of the wrong type, in which *of* is the name of the value, or else its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -86,7 +86,7 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The items of a list. Null is an empty list, and any other value a list with one item."""
+        """The items of a list. Null counts as an empty list, and any other value as a list with one item."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -139,7 +139,7 @@ class YamlNode:
 
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
-    text = _OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
+    text = _OTHERWISE.sub(_escape_for_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
     try:
         _check(text, problems)
         top = yaml.compose(text, _LOADER)
@@ -175,7 +175,7 @@ def _check(text: str, problems: SourceProblems) -> None:
                     problems.abort("FSM504", line, "the file contains several documents", hint)
 
 
-def _as_yaml(found: re.Match[str]) -> str:
+def _escape_for_yaml(found: re.Match[str]) -> str:
     piece = found[0]
     if piece.startswith("\\u"):
         halves = "".join(chr(int(each, 16)) for each in piece.split("\\u")[1:])

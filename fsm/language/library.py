@@ -81,11 +81,11 @@ def _shipped(folder: str, name: str) -> str:
 
 def names() -> tuple[str, ...]:
     """Return the sorted names of the shipped machines."""
-    return _stems("models")
+    return _file_stems("models")
 
 
 @cache
-def _stems(folder: str) -> tuple[str, ...]:
+def _file_stems(folder: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (home() / folder).glob("*.toml")))
 
 
@@ -160,11 +160,11 @@ def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
 
 
 def systems() -> tuple[str, ...]:
-    return _stems("models/systems")
+    return _file_stems("models/systems")
 
 
 def roles() -> dict[str, Role]:
-    """Map every shipped machine and system to its role, most often needed first.
+    """Map every shipped machine and system to its role. The roles that are needed most often come first.
 
     A *contract* is a machine that another machine refines or follows. A *part* occurs only in systems. It has no
     profile, and neither refines nor follows another machine.
@@ -252,7 +252,7 @@ def composition(system: System) -> File[WrittenSystem]:
 
 
 def specified() -> tuple[str, ...]:
-    return _stems("properties")
+    return _file_stems("properties")
 
 
 def specification(name: str) -> Specification[Machine]:
@@ -311,8 +311,8 @@ def single(specification: Specification[System]) -> Specification[System]:
 def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
     """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
-    Claims about each copy of a part are made about copy number *copy*. If *copy* is not 0, all other properties are
-    left out. The sizes in the file are for the numbers of copies in the file, so *counts* removes them.
+    Claims about each copy of a part are made about the copy with the number *copy*. If *copy* is not 0, all other
+    properties are left out. The sizes in the file are for the file's numbers of copies, so *counts* removes the sizes.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)

@@ -84,8 +84,8 @@ class Follows:
     """The outputs form a run of ``other``.
 
     If ``of`` is not empty, only outputs of these copies count.  Outputs that are not events of ``other`` are
-    ignored.  A signal of both machines happens in both at once.  No other event of ``other`` happens unless it is
-    hidden.
+    ignored.  A signal that both machines have happens in both at the same time.  Of the other events of ``other``,
+    only hidden events happen.
     """
 
     other: Machine

@@ -21,13 +21,13 @@ class Requirement:
     """A requirement that a clause makes on the fields of an observation that shows one of ``states``.
 
     - Fields in ``set`` are neither 0 nor empty.  Fields in ``unset`` are 0 or empty.
-    - ``not_before`` maps a field to another one.  If both times are set, the first may be at most ``slack``
+    - ``not_before`` maps a field to another field.  If both times are set, the first may be at most ``slack``
       nanoseconds earlier than the second.
     - ``values`` maps a field to its allowed values.
     - ``iff`` maps fields to values.  Either all of these fields have one of their values, or none of them has.
     - Once a field in ``keeps`` has a value, it does not change in any of ``states`` until an interrupting event.
 
-    The requirement applies only if each field in ``when`` has one of its values, and no field in ``unless`` has one.
+    The requirement applies only if every field in ``when``, and no field in ``unless``, has one of its values.
     A field that was not observed does not break any requirement.
     """
 

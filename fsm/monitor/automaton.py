@@ -129,7 +129,7 @@ def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTabl
 def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: StepTable, cells: Numbers) -> Number:
     """Process the rows from *first* on, and return the number of the first row that the monitor must process.
 
-    *unseen* is the belief about an entity that has not been seen yet. At most *most* entities at rest are remembered.
+    *unseen* is the belief about an entity that has not been seen yet. *most* limits the remembered entities at rest.
     """
     for row in range(first, rows.kind.shape[0]):
         kind = rows.numbers[rows.kind[row]]
@@ -164,10 +164,10 @@ CELLS: Final = 1 << 22
 class BeliefAutomaton:
     """Runs the observations of one monitor through compiled code.
 
-    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. The monitor itself has
-    to process some observations, by ``slowly(seen, line)``: those of entities in ``kept``, and those that assign an id
-    unless ``ids`` shows that it is fresh. ``forget()`` makes the monitor drop unused beliefs and kinds. Processing ends
-    as soon as ``assumptions`` contains an assumption.
+    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. ``slowly(seen, line)``
+    makes the monitor itself process an observation of an entity in ``kept``, or an observation that assigns an id,
+    unless ``ids`` shows that the id is fresh. ``forget()`` makes the monitor drop unused beliefs and kinds. Processing
+    ends as soon as ``assumptions`` contains an assumption.
     """
 
     entities: Entities
@@ -187,9 +187,9 @@ class BeliefAutomaton:
     _table: StepTable = field(default_factory=lambda: _table(1, 1))
 
     def has_room(self) -> bool:
-        """Return whether the table has room. If it has none, first forget unused beliefs and kinds.
+        """Return whether the table can grow. If it cannot, first forget unused beliefs and kinds.
 
-        Forgotten steps must be computed again, so at least :data:`CELLS` rows are processed before more is forgotten.
+        Forgotten steps must be computed again, so at least :data:`CELLS` rows are processed before this is repeated.
         """
         if self._exceeds_cells() and self._waited >= CELLS:
             self._waited = 0

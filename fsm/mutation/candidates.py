@@ -1,7 +1,7 @@
 """Guess properties of a machine from its cells.
 
-A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether it holds
-and which errors break it. The strongest candidates come first.
+A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether the
+candidate holds, and which errors break it. The strongest candidates come first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Candidate:
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """Yield properties that *machine* may have and that some error in it would break. Names may repeat.
+    """Yield properties that *machine* may have, and that some error in *machine* would break. Names may repeat.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("examples/models/door.toml"))][:2]
@@ -123,7 +123,7 @@ class _Reading:
         ]
         if specified:
             every = len(specified) == len(self.machine.events)
-            does = f"{'every event' if every else _list(specified)} {'does' if every or len(specified) == 1 else 'do'}"
+            does = f"{'every event' if every else _join(specified)} {'does' if every or len(specified) == 1 else 'do'}"
             says = f"The model states what {does} in every state."
             claim = {"always": [f"not silent on {name}" for name in specified]}
             clauses = self.clauses(self.machine.events.values(), self.reached)
@@ -131,17 +131,17 @@ class _Reading:
 
     def entered(self) -> Iterator[Candidate]:
         for state in self.reached:
-            events = [event for event, source, way in self._every_way if way.to == state != source]
+            events = [event for event, source, way in self._all_outcomes if way.to == state != source]
             when = f"{self.now([state])} and moves"
             yield from self._causes("entered", f"{state}-is-entered", events, f"lead to {state}", when)
 
     def outputs(self) -> Iterator[Candidate]:
         for output in self.all_outputs:
-            events = [event for event, _, way in self._every_way if output in way.emits]
+            events = [event for event, _, way in self._all_outcomes if output in way.emits]
             yield from self._causes("output", f"{output}-has-a-cause", events, f"emit {output}", f"emits {output}")
 
     @cached_property
-    def _every_way(self) -> list[tuple[str, str, Outcome]]:
+    def _all_outcomes(self) -> list[tuple[str, str, Outcome]]:
         every = ((event, state) for event in self.machine.events.values() for state in self.reached)
         return [(event.name, state, way) for event, state in every for way in self.ways(event, state)]
 
@@ -292,8 +292,8 @@ def _phrase(effect: _Effect) -> str:
     to, replies, emits = effect
     named = [f"any {reply}" if reply == ANY_ERROR else reply for reply in replies]
     replied = [f"replies {_list_with_or(named)}"] if replies else []
-    emitted = [f"emits {_list(emits)}"] if emits else []
-    return _list([*replied, *emitted, f"leads to {to}" if to else "changes nothing"])
+    emitted = [f"emits {_join(emits)}"] if emits else []
+    return _join([*replied, *emitted, f"leads to {to}" if to else "changes nothing"])
 
 
 def _disjunction(conditions: Iterable[str]) -> str:
@@ -305,10 +305,10 @@ def _conjunction(*conditions: str) -> str:
     return " and ".join(filter(None, conditions))
 
 
-def _list(words: Collection[str], last: str = "and") -> str:
+def _join(words: Collection[str], last: str = "and") -> str:
     *first, end = words
     return f"{', '.join(first)} {last} {end}" if first else end
 
 
 def _list_with_or(words: Collection[str]) -> str:
-    return _list(words, "or")
+    return _join(words, "or")

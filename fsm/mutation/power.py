@@ -112,7 +112,7 @@ def power_over(
     """Judge the edits of the recording in the file *name*, or a sample of *limit* edits that depends only on *seed*.
 
     The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls
-    where the judge assumes restarts. *advanced* is called after each edit.
+    when the judge assumes a restart. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:
@@ -129,7 +129,7 @@ def power_over(
         def alarms(edited: Sequence[bytes]) -> _Alarms:
             file.write_bytes(b"\n".join(edited) + b"\n")
             try:
-                return _alarms(judge(file, calls=calls, profile=profile, restarts=assume))
+                return _count_alarms(judge(file, calls=calls, profile=profile, restarts=assume))
             except InputError as error:  # The error is in the recording itself, so the message names its file.
                 named = (replace(each, path=name) if each.path == str(file) else each for each in error.problems)
                 raise InputError(named) from error
@@ -154,7 +154,7 @@ def power_over(
     )
 
 
-def _alarms(judged: Judged) -> _Alarms:
+def _count_alarms(judged: Judged) -> _Alarms:
     found: _Alarms = {answer: Counter() for answer in ANSWERS}
     for judgement in judged.judgements:
         for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():

@@ -71,7 +71,7 @@ def open_recording(
         as_called: If true, leave out the effects of calls on entities that they do not name, and include the times of
             both ends of each call.
         source: If given, read the lines from it.
-        settle: How late a line may arrive, in nanoseconds. Observations that must be sorted by time are held back this
+        settle: The maximum delay of a line, in nanoseconds. Observations that must be sorted by time are held back this
             long. If *settle* is ``None``, they may be held back until the end.
         lenient: If true, count the lines of a trace that cannot be read instead of raising an error. If *settle* is
             given, such lines are always counted.

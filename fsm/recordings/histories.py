@@ -112,7 +112,7 @@ def read(name: str, data: bytes) -> RecordedHistory:
     pairing = _Pairing(name)
     try:
         text = data.decode("utf-8-sig")
-        found = _without_halves(_read(text)) if _ESCAPED.search(text) else _read(text)
+        found = _reject_half_surrogates(_read(text)) if _ESCAPED.search(text) else _read(text)
         for number, form in enumerate(found):
             pairing.take(number, form)
             if len(pairing.problems) >= REPORTED:
@@ -136,7 +136,7 @@ def _read(text: str) -> Iterator[EdnForm]:
     return _json(text)
 
 
-def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
+def _reject_half_surrogates(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
     for form in found:
         if _LONE.search(json.dumps(form.value, ensure_ascii=False)):
             raise NotationError(form.line, "an escape sequence is half of a surrogate pair, which is not a character")
@@ -150,9 +150,9 @@ def _json(text: str) -> Iterator[EdnForm]:
     def wrong(what: str) -> NotationError:
         return NotationError(bisect(ends, position) + 1, what)
 
-    position = _skip(text, 0)
+    position = _skip_blanks(text, 0)
     listed = text.startswith("[", position)
-    position = _skip(text, position + listed)
+    position = _skip_blanks(text, position + listed)
     while position < len(text) and not (listed and text[position] == "]"):
         try:
             value, end = decoder.raw_decode(text, position)
@@ -161,19 +161,19 @@ def _json(text: str) -> Iterator[EdnForm]:
         except (RecursionError, ValueError) as error:
             raise wrong("the text is nested too deeply, or has a number with too many digits") from error
         yield EdnForm(bisect(ends, position) + 1, value)
-        position = _skip(text, end)
+        position = _skip_blanks(text, end)
         if listed and text[position : position + 1] == ",":
-            position = _skip(text, position + 1)
+            position = _skip_blanks(text, position + 1)
         elif listed and text[position : position + 1] not in {"]", ""}:
             raise wrong("there is no comma after an item of the list")
     if listed and position >= len(text):
         raise wrong("the list does not end")
-    position = _skip(text, position + 1)
+    position = _skip_blanks(text, position + 1)
     if listed and position < len(text):
         raise wrong("there is text after the end of the list")
 
 
-def _skip(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     found = _BLANK.match(text, position)
     return found.end() if found else position
 

@@ -82,7 +82,7 @@ class LineReader:
         with self._open_file() as file:
             data = self._read(file)
             if data.startswith(b"\x1f\x8b"):
-                yield from self._inflated(file, data)
+                yield from self._decompress_gzip(file, data)
                 return
             if data.startswith(_ZSTD):
                 yield from self._decompress_zstd(file, data)
@@ -129,7 +129,7 @@ class LineReader:
         except OSError as error:
             raise unreadable(self.name, error, "opened") from error
 
-    def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
+    def _decompress_gzip(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
         inflate = zlib.decompressobj(wbits=_GZIP)
         while data:
             try:

@@ -124,12 +124,12 @@ def _read_forms(tokens: Iterator[_Token], opening: _Token | None, depth: int) ->
                 yield EdnForm(line, value)
         else:
             values = [form.value for form in inside]
-            yield EdnForm(line, _map(values, line) if word == "{" else values)
+            yield EdnForm(line, _build_map(values, line) if word == "{" else values)
     if opening is not None:
         raise NotationError(opening.line, f"the form that begins with {opening.word!r} does not end")
 
 
-def _map(inside: list[Data], line: int) -> Data:
+def _build_map(inside: list[Data], line: int) -> Data:
     keys = [key if isinstance(key, str) else repr(key) for key in inside[::2]]
     if len(inside) % 2:
         raise NotationError(line, f"the key {keys[-1]!r} has no value")
@@ -224,7 +224,7 @@ def _normalise_key(key: str) -> str:
 
 
 def ours(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a line in the trace format that names a process.
+    """Interpret a line that is in the trace format and names a process.
 
     >>> ours({"process": 1, "event": "start", "phase": "request"}).end
     'call'
@@ -269,7 +269,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
         entity="" if "key" not in value else _scalar(value["key"], "key"),
         event=event,
         process=process if isinstance(process, int | str) else str(process),
-        at=_instant(at) if isinstance(at, int) else None,
+        at=_checked_time(at) if isinstance(at, int) else None,
     )
     if not isinstance(process, int):  # The nemesis uses :info for both ends and has its own values.
         return UnderstoodForm("next", repr(process), seen, aside=True)
@@ -325,8 +325,8 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
         raise MeaningError(
             f"the operation has the call {call!r} and the return {back!r}", "call and return must be whole numbers"
         )
-    back = None if back is None or back >= NEVER else _instant(back)
-    seen = replace(seen, reply=reply, shows=shows, start=_instant(call), end=back)
+    back = None if back is None or back >= NEVER else _checked_time(back)
+    seen = replace(seen, reply=reply, shows=shows, start=_checked_time(call), end=back)
     return UnderstoodForm("whole", "", seen)
 
 
@@ -379,7 +379,7 @@ def _answer(value: Data) -> tuple[str, str]:
     return "" if value is None else _scalar(value, "value"), ""
 
 
-def _instant(value: int) -> int:
+def _checked_time(value: int) -> int:
     if not -LATEST <= value <= LATEST:
         raise MeaningError(f"a time has {value.bit_length()} bits", "times must be whole numbers of at most 64 bits")
     return value

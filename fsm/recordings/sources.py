@@ -213,14 +213,14 @@ def _file(name: str) -> _File | None:
 
 
 def _has_gap_before(before: str, name: str) -> bool:
-    one, other = _numbered(before), _numbered(name)
+    one, other = _split_number(before), _split_number(name)
     return bool(before) and one[0] == other[0] and one[1] > other[1] + 1
 
 
-def _numbered(name: str) -> tuple[str, int]:
+def _split_number(name: str) -> tuple[str, int]:
     """Split the name of a rotated file into the name without its number, and the number.
 
-    >>> _numbered("door.log.12.gz"), _numbered("door.log")
+    >>> _split_number("door.log.12.gz"), _split_number("door.log")
     (('door.log', 12), ('door.log', 0))
     """
     found = _NUMBERED.fullmatch(name)

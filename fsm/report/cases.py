@@ -170,9 +170,9 @@ def _other_lines(violation: Violation) -> tuple[Line, ...]:
 
 
 def near(path: str, line: int) -> Line:
-    """Make *path* relative to the current directory if it is inside that directory.
+    """Return the place, with *path* relative to the current directory if it is inside that directory.
 
-    Some tools expect paths within a repository.
+    Some tools expect paths that are relative to a repository.
     """
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return Line(path if below.startswith(os.pardir) else below, max(line, 1))

@@ -33,7 +33,7 @@ DRAWN: Final = 24  # maximum number of operations to draw
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
     r"""Draw a line for each thread and entity. An operation extends from its call to its return.
 
-    *names* maps threads to labels, which default to the number of the thread and its entity.
+    *names* maps threads to labels. By default, a label is the number of the thread and its entity.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)

@@ -86,12 +86,12 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Collapse spaces in *value*, and wrap it. By default, *rest* is four columns wider than *first*."""
+        """Wrap *value* as :meth:`kept` does, but collapse spaces. By default, *rest* is *first* and four blanks."""
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def notes(self, *texts: str, first: str = "  ") -> Iterator[str]:
-        """Wrap each of *texts*, leaving out empty texts."""
+        """Wrap each of *texts*, except empty texts."""
         for text in texts:
             yield from self.wrapped(text, first)
 
@@ -101,8 +101,8 @@ class Layout:
         """Wrap *text* without collapsing spaces or splitting long words.
 
         The first line is prefixed with *first*, and all others with *rest*, which defaults to *first*. *marked* is a
-        word in the first line to highlight in the style *how*. The default style is the colour for the result that
-        *marked* names, or else bold.
+        word to highlight in the first line, in the style *how*. By default, the style is the colour of the result that
+        *marked* names, or bold if it names no result.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']

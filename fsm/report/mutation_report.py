@@ -86,10 +86,10 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
         if listed == "all" or (listed == "equivalent" and outcome.equivalent):
             yield from _mutant(outcome, machine.path, layout)
     if listed != "all":
-        yield from _survivors(mutated, layout)
+        yield from _survivor_lines(mutated, layout)
 
 
-def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
+def _survivor_lines(mutated: Mutated, layout: Layout) -> Iterator[str]:
     lines = grouped((outcome.mutant.line, outcome.mutant.name.partition(": ")) for outcome in mutated.survivors)
     for line, names in lines.items():
         lead = "  survives  "

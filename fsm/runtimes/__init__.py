@@ -1,4 +1,4 @@
-"""Support for container runtimes (CRI, NRI and containerd), with recordings, references and live tests."""
+"""Support for container runtimes (CRI, NRI and containerd): recordings, a reference implementation and live tests."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,8 +1,8 @@
 """Convert steps of a machine to shell lines for ``crictl``.
 
-A step says only what must happen. This module chooses a container that makes it happen, such as one that exits by
-itself. If ``crictl`` does not make the call that a step needs, such as the removal of a running container, the script
-makes it with ``grpcurl``.
+A step says only what must happen. This module chooses a container with which the step happens, such as a container
+that exits by itself. If ``crictl`` does not make the call that a step needs, such as the removal of a running
+container, the script makes the call with ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Writer:
             elif step.stage == "crash":
                 line = f"{line} & $RESTART"
                 notes.append(f"meant to be killed in {event.name}")
-            odd = edge.step.expected if edge is not None and not self._usual(edge) else ()
+            odd = edge.step.expected if edge is not None and not self._is_usual(edge) else ()
             if step.expected and odd:
                 notes.append(f"expected: {', '.join(odd)}")
             yield f"{line} # {'; '.join(notes)}" if notes else line
@@ -95,16 +95,16 @@ class _Writer:
     def _edge(self, point: Point, step: Stimulus) -> Edge | None:
         known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
         alike = [edge for edge in self._plan.leaving(point) if edge.step[:2] == step[:2]]
-        return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
+        return known.get(step) or next(filter(self._is_usual, alike), alike[0] if alike else None)
 
-    def _usual(self, edge: Edge) -> bool:
+    def _is_usual(self, edge: Edge) -> bool:
         cells = zip(edge.cells, edge.ways, strict=False)  # the last cell may be missing
         return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in cells)
 
     def _line(self, index: int, event: Event, state: int) -> str:
         step, table = self._steps[index], self._plan.table
         if event.rpc == _CREATES[self._machine.entity]:
-            return self._making(index, event.rpc, again=state != table.initial)
+            return self._creation_line(index, event.rpc, again=state != table.initial)
         if event.rpc == "CreateContainer":
             return 'crictl create "$POD" container.json pod.json'
         if event.interrupts:
@@ -117,7 +117,7 @@ class _Writer:
             return _FAILING[event.rpc]
         return _COMMANDS.get(event.rpc, f": # {event.name}: no command makes it happen")
 
-    def _making(self, index: int, rpc: str, *, again: bool) -> str:
+    def _creation_line(self, index: int, rpc: str, *, again: bool) -> str:
         if rpc == "RunPodSandbox":
             if again:
                 return "crictl runp pod.json # the name is taken"
@@ -125,10 +125,10 @@ class _Writer:
             return f"POD=$(crictl runp {failing}pod.json)"
         if again:
             return 'crictl create "$POD" container.json pod.json # the name is taken'
-        config = "missing.json" if self._fails(index) else self._config(index)
+        config = "missing.json" if self._fails(index) else self._configuration_file(index)
         return f'CONTAINER=$(crictl create "$POD" {config} pod.json)'
 
-    def _config(self, index: int) -> str:
+    def _configuration_file(self, index: int) -> str:
         for number, step in enumerate(self._steps[index + 1 :], start=index + 1):
             match self._machine.events[step.event].rpc or step.event:
                 case "StartContainer" if self._fails(number):

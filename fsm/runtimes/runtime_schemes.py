@@ -38,7 +38,7 @@ def _repeat_failures(asked: SutRequest, tested: Tested) -> Tested:
 
 
 @contextmanager
-def _shims() -> Iterator[Callable[[], str]]:
+def _report_new_shims() -> Iterator[Callable[[], str]]:
     shims = of_extra("fsm.runtimes.live.runtime_session", "fsm test").shims
     before = shims()
 
@@ -100,7 +100,7 @@ RUNTIME: Final = Scheme(
     factory=_runtime,
     machine=_planning_machine,
     slow=True,
-    during=_shims,
+    during=_report_new_shims,
     repeated=_repeat_failures,
     options=(
         SchemeOption(

@@ -60,8 +60,8 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     except LimitError:
         found, every_trace = None, False
     if found is None:
-        return _branching(pair, play(weak, partition, _START), every_trace=every_trace)
-    return _distinguished(pair, [each for label in found if (each := pair.labels.listed[label]) is not None])
+        return _branching_result(pair, play(weak, partition, _START), every_trace=every_trace)
+    return _distinguished_result(pair, [each for label in found if (each := pair.labels.listed[label]) is not None])
 
 
 def bisimilar(first: Table, second: Table) -> bool:
@@ -100,7 +100,7 @@ class _Pair:
         return self.observers[side].state(moment)
 
 
-def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
+def _branching_result(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
     option = pair.labels.listed[found.option]
     assert option is not None  # noqa: S101  (doing nothing is always answered)
     first, second = (pair.state(number) for number in _START)
@@ -116,7 +116,7 @@ def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
     )
 
 
-def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
+def _distinguished_result(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
     runs = [each.run(found) for each in pair.observers]
     owner = Side.FIRST if runs[0] is not None else Side.SECOND
     run = runs[owner.value]
@@ -143,7 +143,7 @@ class StepsOf:
         self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
 
     def same(self, other: SystemTable, *, named: bool = False) -> bool:
-        """Return whether each joint event has the same effects in *other*, in every state.
+        """Return whether each joint event has the same effects in this system and in *other*, in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
         systems are skipped, unless this would skip every joint event.

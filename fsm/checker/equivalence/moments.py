@@ -35,7 +35,7 @@ class Moment(NamedTuple):
 class ObservedStep(NamedTuple):
     """A step to the moment ``to``, as an observer sees it.
 
-    ``seen`` contains the alternatives that the observer may see.  If it is empty, the step cannot be observed.
+    ``seen`` contains the possible observations of the step.  If it is empty, the step cannot be observed.
     """
 
     seen: tuple[Observable, ...]
@@ -99,7 +99,7 @@ class Observer:
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
-            # The call may also have no effect: after an indefinite reply, the caller does not know whether it had one.
+            # After an indefinite reply, the caller does not know whether the call took effect. It may have had none.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
@@ -339,8 +339,8 @@ class Play:
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
     """Return a play that starts from the two separated nodes in *start* and is won by the attacker.
 
-    The defender always moves to the node that the refinement separated last from the node to which the attacker has
-    moved.
+    Of the nodes to which the defender can move, the defender chooses the one that the refinement separated last from
+    the node to which the attacker has moved.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start

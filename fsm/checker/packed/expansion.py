@@ -28,7 +28,7 @@ FOLD: Final = np.uint64(32)
 class Program(NamedTuple):
     """The joint events of a system, encoded as integers.
 
-    Each array is a table with these columns.  A condition is stored as its first test, a range as its start and end.
+    Each array is a table with these columns.  A condition is stored as its first test, and a range as two indices.
 
     * ``tests``: the word, shift and mask of a local state; the start of a set of states in ``members``; the next test
       if the local state is in the set, and the next test if it is not

@@ -76,17 +76,17 @@ def link(
 
 @inner
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
-    links: Links, alive: NDArray[np.bool_], of: Numbers
+    links: Links, alive: NDArray[np.bool_], component: Numbers
 ) -> Number:
     """Find the strongly connected components of the nodes in *alive*, and return their number.
 
-    The component of each node is written to *of*.  The algorithm was published by Tarjan (1972).
+    The component of each node is written to *component*.  The algorithm was published by Tarjan (1972).
     """
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     going, at, open_ = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
     met, found, opened = 0, 0, 0
-    of[:] = -1
+    component[:] = -1
     for root in range(size):
         if not alive[root] or order[root] >= 0:
             continue
@@ -107,7 +107,7 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
                     if order[to] < 0:
                         further = to
                         break
-                    if of[to] < 0:
+                    if component[to] < 0:
                         low[node] = min(low[node], low[to])
                 at[node] += 1
             if further >= 0:
@@ -118,7 +118,7 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
                 while True:
                     opened -= 1
                     member = open_[opened]
-                    of[member] = found
+                    component[member] = found
                     if member == node:
                         break
                 found += 1
@@ -215,7 +215,7 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """Try to prove on packed states that every fair run reaches the target of *claim* after the target became due.
+    """Try to prove on packed states that every fair run reaches the target of *claim* once the target is due.
 
     The source makes the target due; if *due* is true, it is due from the beginning.  If the proof succeeds, return
     whether the target is ever due, and the size of the search; else return ``None``.  A claim cannot be proved on

@@ -57,7 +57,7 @@ MOVED: Final = 2 * (MOST + 1)
 """Bit for a change of state."""
 
 
-def _supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
+def _is_supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
     found = {each for condition in conditions for each in atoms(condition)}
     return (
         len(found) <= MOST
@@ -245,12 +245,12 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch | None:
-    """Return a search for a run through *conditions*, or ``None`` if packed states do not support it.
+    """Return a search for a run through *conditions*, or ``None`` if packed states do not support this search.
 
-    The sequence starts over when *until* holds.  The first *start* conditions have already held.
+    The sequence starts over when *until* holds.  *start* is the number of conditions that have already held.
     """
     asked = [*conditions, *([until] if until else [])]
-    if not _supported(graph, asked):
+    if not _is_supported(graph, asked):
         return None
     tests = ConditionTests(graph, labelled(graph, successors), asked, busy=False)
     first = np.array(tests.first[: len(conditions)], np.int64)
@@ -263,13 +263,13 @@ def calling_twice(
 ) -> PackedSearch | None:
     """Return a search for a repeated call of *event* that still has an effect.
 
-    The first call must succeed with *once* true at its reply, and the second call must follow it directly.  Return
+    The first call must succeed, *once* must hold at its reply, and the second call must follow directly.  Return
     ``None`` if packed states do not support this search.
     """
     called, succeeds = Happens(event=event), Replies(event=event, reply="ok")
     granted = All(of=(called, succeeds, *([once] if once else [])))
     changes = Some(of=(Not(of=succeeds), Not(of=Emits(output="")), StateChanges()))
-    if not _supported(graph, [granted, changes]):
+    if not _is_supported(graph, [granted, changes]):
         return None
     tests = ConditionTests(graph, labelled(graph, successors), [granted, called, changes], busy=True)
     automaton = Automaton(tests.tests, np.array(tests.first, np.int64), NEVER, twice=True)

@@ -26,7 +26,7 @@ FOLDER: Final = "FSM_FOLDER"
 
 
 class TalkError(Exception):
-    """The command broke the protocol. The message is part of a sentence: *the process wrote no line within 5 s*."""
+    """The command broke the protocol. The message is a clause in lower case: *the process wrote no line within 5 s*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -137,7 +137,7 @@ class Process:
         return EndedError(f"the process {self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of standard error. If a Go command panicked, the reason comes first."""
+        """Return the last lines of standard error. If a Go command has panicked, the panic message comes first."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 

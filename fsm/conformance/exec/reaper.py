@@ -36,7 +36,7 @@ def start(command: list[str]) -> int:
         return child
     try:
         os.setsid()
-        control(PDEATHSIG, signal.SIGKILL)  # needed if the reaper of the process is killed
+        control(PDEATHSIG, signal.SIGKILL)  # kills the command if the reaper is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(each, signal.SIG_DFL)  # Python ignores these signals, and the command would inherit this.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

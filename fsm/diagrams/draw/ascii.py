@@ -1,4 +1,4 @@
-"""Draw ASCII box-and-arrow diagrams. A user can paste one into a comment, where fsm checks it.
+"""Draw ASCII box-and-arrow diagrams. A user can paste a diagram into a comment, where fsm checks it.
 
 States are stacked from top to bottom. An arrow to the state directly below is a straight line, and loops are on the
 left. Every other arrow leaves and enters on its own row and runs down its own column on the right. Events without a
@@ -194,7 +194,7 @@ class _Page:
             meets = sum((line.source == state) + (line.target == state) for line in around)
             meets += sum(state in trunk.targets for trunk in trunks)
             self.top[state] = row
-            self.bottom[state] = row + max(1, 2 * meets - 1, _span(loops[state]) if state in loops else 0) + 1
+            self.bottom[state] = row + max(1, 2 * meets - 1, _row_count(loops[state]) if state in loops else 0) + 1
             row = self.bottom[state] + (len(straight[state].labels) + 3 if state in straight else 2)
 
     def _draw_box(self, state: str) -> None:
@@ -218,7 +218,7 @@ class _Page:
 
     def _draw_loop(self, state: str, labels: tuple[str, ...]) -> None:
         first = self.top[state] + 1
-        last = first + _span(labels) - 1
+        last = first + _row_count(labels) - 1
         self._draw_vertical(-_LOOP, first + 1, last - 1)
         for row, border in ((first, "+"), (last, ">")):
             self._draw_horizontal(row, 1 - _LOOP, -1)
@@ -256,5 +256,5 @@ class _Page:
                 column += 2 + max(map(len, trunk.labels)) + _STEP
 
 
-def _span(labels: tuple[str, ...]) -> int:
+def _row_count(labels: tuple[str, ...]) -> int:
     return max(_HEAD, len(labels))

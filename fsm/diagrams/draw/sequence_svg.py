@@ -129,18 +129,18 @@ class _SvgBuilder:
             for number, line in enumerate(head, 1 - len(head)):
                 _add(root, "text", x=x, y=self.top - 8 + 15 * number).text = fitting(line, _FARTHEST - 16)
         for name, first, last, level in self.levels:
-            y, end = self._y(first), self._y(last) if last < len(rows) else high - 8
+            y, end = self._row_y(first), self._row_y(last) if last < len(rows) else high - 8
             x = self.at[name] - _BAR + _BAR * level
             _add(root, "rect", kind="bar", x=x, y=y, width=2 * _BAR, height=max(end - y, 2))
         for number, row in enumerate(rows):
             self._row(root, number, row)
         return root
 
-    def _y(self, number: int) -> int:
+    def _row_y(self, number: int) -> int:
         return self.top + _HIGH * (number + 1)
 
     def _row(self, root: ET.Element, number: int, row: ChartRow) -> None:
-        y = self._y(number)
+        y = self._row_y(number)
         group = _add(root, "g", role="img")
         ET.SubElement(group, "title").text = row.whole or row.text
         if row.place:
@@ -168,7 +168,7 @@ class _SvgBuilder:
                 _add(group, "text", x=x, y=y).text = text
 
     def _message(self, group: ET.Element, number: int, row: ChartRow) -> None:
-        y = self._y(number)
+        y = self._row_y(number)
         right = self.at[row.source] < self.at[row.target]
         source, target = self._edge(row.source, number, right=right), self._edge(row.target, number, right=not right)
         style = {"marker-end": "url(#lost)" if row.kind == "lost" else "url(#to)"}

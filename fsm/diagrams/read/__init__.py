@@ -4,7 +4,7 @@ ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in
 reported as a problem with its location.
 
 A missing space or a tab of the wrong width breaks all the lines and boxes that it touches. If the drawing can be read
-with narrower tabs or with one more space, only this cause is reported. The repaired drawing is not used otherwise.
+with narrower tabs or with one more space, only this cause is reported. The repaired drawing is used for nothing else.
 """
 
 import re

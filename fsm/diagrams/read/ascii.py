@@ -63,7 +63,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
         hint = "complete the line, or remove it from the drawing"
         lines.add_problem(stray.start, "FSM404", f"'{stray.text}' does not belong to any line", hint)
     labels = Labels(wires=lines).find(nets, first, last)
-    pairs = [(net, _pairs(net, lines)) for net in pieces]
+    pairs = [(net, _end_pairs(net, lines)) for net in pieces]
     if sum(len(net.nodes) * len(ends) for net, ends in pairs) > _LONGEST:
         yield _too_large_drawing(lines.sheet, lines.within, "too many arrows share a line")
         return
@@ -92,7 +92,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """Yield the arrows of a net that connects *ends*, with their strokes. All have the same start or the same end."""
+    """Yield the arrows of a net that connects *ends*, with their strokes. They have the same start or the same end."""
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node
     before = {root: root}
@@ -114,7 +114,7 @@ def _arrows(
         yield Arrow(source=start.state, target=end.state or "", steps=steps, place=lines.sheet.place(end.cell)), way
 
 
-def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
+def _end_pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
     heads = [end for end in net.ends if end.head]
     tails = [end for end in net.ends if not end.head]
     if net.broken:

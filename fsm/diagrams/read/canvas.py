@@ -73,10 +73,10 @@ def reaches(char: str, to: Direction) -> bool:
 _TAB: Final = 8
 _FILL: Final = "\0"  # fills the second column of a wide character
 
-# Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens.
 _MARK: Final = re.compile(
     r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
 )
+# Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens.
 _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
 
 
@@ -215,7 +215,7 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return possible columns of the box's sides: the ends of the edge, or one further if a corner is missing."""
+        """Return possible columns of the box's sides: the edge's ends, or one column further if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 

@@ -40,7 +40,7 @@ class Nets:
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
     words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke that points to them
-    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # maps the stroke in a gap of a line to its label
+    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)  # labels in gaps, by the stroke that fills a gap
 
     def find(self) -> list[Net]:
         for node in self.wires.links:

@@ -58,7 +58,7 @@ class Wires:
             cell: char for cell, char in chars.items() if cell not in self.owners and self._is_turn(cell, char)
         }
         self.crossed = cache(self._is_crossing)
-        self._trace()
+        self._trace_lines()
 
     def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
         place = self.sheet.place(cell)
@@ -118,17 +118,17 @@ class Wires:
         char, back = self.char(outside), OPPOSITE[out]
         leads = reaches(char, back)
         if (HEADS.get(mark) == back and leads) or HEADS.get(char) == back:
-            self._touch(outside, out, Touch(box, border, head=True))
+            self._add_touch(outside, out, Touch(box, border, head=True))
         elif mark not in HEADS and leads and (char in STRAIGHT or char in HEADS or reaches(mark, out)):
-            self._touch(outside, out, Touch(box, border, head=False))
+            self._add_touch(outside, out, Touch(box, border, head=False))
         elif mark in HEADS or reaches(mark, out):
             what = f"the {'arrowhead' if mark in HEADS else 'joint'} '{mark}' on the border of a box has no line"
             self.add_problem(border, "FSM404", what, "draw the line to which it belongs")
 
-    def _touch(self, cell: GridCell, out: Direction, touch: Touch) -> None:
+    def _add_touch(self, cell: GridCell, out: Direction, touch: Touch) -> None:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
 
-    def _trace(self) -> None:
+    def _trace_lines(self) -> None:
         for box in dict.fromkeys(self.owners.values()):
             for border, out in box.sides():
                 self._record_border(box, border, out)
@@ -136,7 +136,7 @@ class Wires:
                 for out in OPPOSITE:
                     outside = beyond(corner, out)
                     if outside not in self.owners and HEADS.get(self.char(outside)) == OPPOSITE[out]:
-                        self._touch(outside, out, Touch(box, corner, head=True))
+                        self._add_touch(outside, out, Touch(box, corner, head=True))
         for cell in self.chars:
             self._link(cell)
         # A stroke that touches no other stroke and no box is only text.

@@ -106,7 +106,7 @@ class Lines:
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path*.  If it is unknown, return that of the nearest enclosing table, or else 1."""
+        """Return the line of *path*, or if it is unknown, the line of the nearest enclosing table, or else 1."""
         return next((self.of[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.of), 1)
 
 

@@ -17,8 +17,8 @@ CellName: TypeAlias = tuple[str, str]
 class MachineCoverage:
     """The coverage of a machine's cells by recordings.
 
-    ``cells`` maps each cell, in model order, to a map from the names of recordings to how often they exercised the
-    cell. ``unseen`` contains the events that no recording can show in its form. ``seen`` contains the signals that
+    ``cells`` maps each cell, in model order, to the number of times that each recording, by name, has exercised the
+    cell. ``unseen`` contains the events that recordings of these forms cannot show. ``seen`` contains the signals that
     recordings always show when they happen, or is ``None`` if recordings show all signals.
     """
 

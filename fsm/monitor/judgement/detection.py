@@ -44,7 +44,7 @@ def name_of(version: str) -> str:
 
 
 def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
-    """Return the profile for *version* and an explanation. The profile is ``None`` if no machine has one."""
+    """Return the profile for *version* and an explanation. The profile is ``None`` if no machine has such a profile."""
     name = name_of(version)
     if not name:
         return None, "no profile, because the recording does not show its version"

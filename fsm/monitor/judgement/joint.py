@@ -93,7 +93,7 @@ class JointWatch:
             yield Batch(batch.observations[start:index], batch.lines[start:index])
             start = index
             of = _Those(joint.of.digit, seen.entity, outer, self._within.get(outer, ()))
-            if not self._may(joint.when, of, hold=True):
+            if not self._can_have_value(joint.when, of, hold=True):
                 self._report_broken(joint, of, seen, Line.of(line, self._file))
             if seen.of == self._outer and (seen.of, seen.event or seen.output) in self._ends:
                 self._within.pop(outer, None)
@@ -124,7 +124,7 @@ class JointWatch:
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
         for profile in self._system.profiles.values():
             changed = profile.events.get(joint.name)
-            if changed and self._may(changed.when, of, hold=True):
+            if changed and self._can_have_value(changed.when, of, hold=True):
                 yield Deviation(
                     name=joint.family,
                     event=joint.family,
@@ -136,14 +136,14 @@ class JointWatch:
                     link=joint.clause.link,
                 )
 
-    def _may(self, condition: Condition | None, of: _Those, *, hold: bool) -> bool:
+    def _can_have_value(self, condition: Condition | None, of: _Those, *, hold: bool) -> bool:
         """Check whether *condition* can have the truth value *hold*."""
         match condition:
             case Not(of=inner):
-                return self._may(inner, of, hold=not hold)
+                return self._can_have_value(inner, of, hold=not hold)
             case All(of=parts) | Some(of=parts):
                 combine = all if isinstance(condition, All) is hold else any
-                return combine(self._may(part, of, hold=hold) for part in parts)
+                return combine(self._can_have_value(part, of, hold=hold) for part in parts)
             case At(part=part, copies=copies, states=states, every=every):
                 kind = self._system.parts[part].machine.entity
                 alone = kind == self._outer or copies == (of.digit,)

@@ -4,8 +4,8 @@ If the caller of RunPodSandbox goes away while containerd is starting a process,
 running, and CRI does not show it. The keeper therefore forwards everything to the runtime except the frames that
 cancel a call, and closes a connection to the runtime only when all calls on it have been answered.
 
-This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. The program listens
-on the socket that is its standard input, and exits when no process has the other end of its standard output open.
+This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard
+input is the listening socket. The program exits when no process has the other end of its standard output open.
 """
 
 import os

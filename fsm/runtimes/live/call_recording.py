@@ -34,9 +34,9 @@ MOST: Final = 65_536  # maximum number of waiting items. Further items are dropp
 class Outbox(Generic[T]):
     """A queue whose items are passed to *take* in order, on a background thread.
 
-    *idle* is called whenever the queue becomes empty. At most *most* items wait; further items are dropped. If
-    *take* raises an error, all later items are dropped, and *failed* is called with the text of the error.
-    ``error`` holds the error, ``failure`` its text, and ``dropped`` the number of dropped items.
+    *idle* is called whenever the queue becomes empty. The queue is limited to *most* waiting items, and drops all
+    further items. If *take* raises an error, all later items are dropped, and *failed* is called with the text of the
+    error. ``error`` holds the error, ``failure`` its text, and ``dropped`` the number of dropped items.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Outbox(Generic[T]):
         return True
 
     def close(self, seconds: float | None = None) -> None:
-        """Wait until the queue is empty, but at most *seconds* if given. Then drop the remaining items."""
+        """Wait until the queue is empty, but no longer than *seconds* if given. Then drop all remaining items."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -179,8 +179,8 @@ class CallRecording(AbstractContextManager["CallRecording"]):
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
     """Return the lines for *call* in the recording.
 
-    There are no lines for a call outside of CRI, or for a stream of anything but events. Raise ``DecodeError`` if the
-    messages of the call are not CRI messages.
+    The list is empty if *call* is not a CRI call, or if it is a streaming call other than GetContainerEvents. Raise
+    ``DecodeError`` if the messages of the call are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:
@@ -196,7 +196,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # The code is always CANCELED, because the call does not show whether the runtime was running.
+        # The call does not show whether the runtime was running, so record CANCELED, whatever the code was.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(

@@ -28,10 +28,10 @@ from fsm.sut import UnsupportedError
 _INSIDE: Final = "/fsm"  # mount point of the shared directory in the container
 _PIPE: Final = "end"
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
-_CODES: Final = (0, 3)  # exit codes that the processes use in turn
+_CODES: Final = (0, 3)  # exit codes, used in turn by the processes of the containers
 
 _OPENING: Final = 5.0  # number of seconds that a process may take to open its pipe after its start
-_GIVING_UP: Final = 0.1  # timeout in seconds for a stop that the test makes fail
+_GIVING_UP: Final = 0.1  # timeout in seconds of a StopContainer call that the test wants to fail
 _GRACE: Final = 60
 _NO_IMAGE: Final = "localhost/container-fsm/no-such-image:0"
 _NO_HANDLER: Final = "container-fsm-no-such-handler"

@@ -33,8 +33,8 @@ class EntitySUT(ABC):
 
     Subclasses set ``kind`` to the entity's name in CRI, ``states`` to the CRI enum of its states, ``key`` to the
     request field for its id, and ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps each
-    call to the outcomes, as named in the shipped models, that are certain once they are arranged. An outcome that is
-    certain on only one runtime has a suffix, as in ``failed on containerd``.
+    call to the outcomes that certainly occur if :meth:`arrange` has been called for them. Outcomes have the names of
+    the shipped models. An outcome that is certain on only one runtime has a suffix, as in ``failed on containerd``.
     """
 
     kind: ClassVar[str]
@@ -48,7 +48,7 @@ class EntitySUT(ABC):
         self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
-        if session.kill is not None:  # without this attribute, a SUT counts as unable to crash
+        if session.kill is not None:  # a SUT without this attribute counts as unable to crash
             self.crash = partial(self._crash, session.kill)
         self._wanted: set[str] = set()
         self._made: list[str] = []
@@ -150,7 +150,7 @@ class EntitySUT(ABC):
     def _crash(self, kill: Callable[[], None], event: str, point: int) -> bool:
         """Perform *event*, but kill and restart the runtime at the crash point *point*.
 
-        Return ``False``, and kill nothing, if the call has ended before that.
+        If the call ends before the crash point is reached, kill nothing and return ``False``.
         """
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")
@@ -161,7 +161,7 @@ class EntitySUT(ABC):
             return False
         kill()
         call.join()
-        self.find()  # the reply with the entity's id is lost
+        self.find()  # the reply is lost, and with it the id of a new entity
         return True
 
     def _try_event(self, event: str) -> None:

@@ -208,18 +208,18 @@ class StreamFaults:
         whole = self._headers.frames(number, block[0], ends=ends) if block else part.whole
         over = ends or part.kind == http2.RST_STREAM
         if fate is None or fate.do == "cancel" or (fate.do == "delay" and not over):
-            self._pass(number, whole, headers=headers, ends=ends)
+            self._pass_to_client(number, whole, headers=headers, ends=ends)
         elif fate.do == "delay":
             self._late.add(number)
-            self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
+            self.loop.call_later(fate.milliseconds / 1000, self._pass_late_to_client, number, whole)
         elif over:
             self._answer(number, fate.code, fate.message, block[0] if block else ())
         elif part.kind == http2.DATA:
             self.to_server(http2.window_update_frame(part.counted()))
         else:
-            self._pass(number, whole, headers=headers, ends=False)
+            self._pass_to_client(number, whole, headers=headers, ends=False)
 
-    def _pass(self, number: int, whole: bytes, *, headers: bool, ends: bool) -> None:
+    def _pass_to_client(self, number: int, whole: bytes, *, headers: bool, ends: bool) -> None:
         self.to_client(whole)
         if ends:
             self._fates.pop(number, None)
@@ -227,7 +227,7 @@ class StreamFaults:
         elif headers:
             self._begun.add(number)
 
-    def _pass_late(self, number: int, whole: bytes) -> None:
+    def _pass_late_to_client(self, number: int, whole: bytes) -> None:
         self._late.discard(number)
         if number not in self._closed:
-            self._pass(number, whole, headers=False, ends=True)
+            self._pass_to_client(number, whole, headers=False, ends=True)

@@ -1,8 +1,8 @@
 """Test a pod and its container in a real runtime, together with a test plugin, as one system.
 
 The outputs of the system are the events that the runtime relays to the plugin. A runtime relays the exit of a
-container on a separate thread, so other events may come before or after it. The SUT therefore moves the exit behind
-the other outputs of its step, or before the removal of the container.
+container on a separate thread, so this event may arrive before or after others. The SUT therefore puts the exit
+after the other outputs of its step, but before the removal of the container.
 
 In a race, several threads also make calls on a second container of the pod. Races are judged from a recording of the
 calls and events. :class:`ToldNodeSUT` judges that recording after each step.
@@ -76,7 +76,7 @@ _FAULTS: Final = frozenset(
 )
 """Steps of the pod or container that happen only after a fault. The names of system outcomes contain such steps."""
 
-_DAMAGED: Final = f"{CONTAINER} unknown"  # the step at a restart if the container's checkpoint is damaged
+_DAMAGED: Final = f"{CONTAINER} unknown"  # the container's step at a restart if its checkpoint is damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as other events
 _LATE: Final = "relay-exit"
 _STOPPED: Final = "StopContainer"
@@ -254,7 +254,7 @@ class RuntimeNodeSUT:
             return self._second.do(_EVENTS[event.removesuffix(_SECOND)][1])
         if event == "plugin-joins":
             self.plugin.join()
-            self._awaited = bool(self.plugin.running)  # an earlier exit may have been relayed already
+            self._awaited = bool(self.plugin.running)  # if no container runs, its exit may have been relayed already
         elif event == "plugin-leaves":
             self.plugin.leave()
         elif event == "restart":

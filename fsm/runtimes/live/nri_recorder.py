@@ -59,9 +59,9 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handles the requests that the recording plugin receives, and passes a line for each to *put*.
+    """Handles the requests that the recording plugin receives, and passes a line for each request to *put*.
 
-    If *put* does not accept a line, *full* is called. ``events`` and ``connections`` count the events and connections
+    If *put* rejects a line, *full* is called. ``events`` and ``connections`` hold the numbers of events and connections
     so far.
     """
 
@@ -72,7 +72,7 @@ class NriRecorder:
         self.connections = 0
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        self._open = True  # the next synchronisation lists everything
+        self._open = True  # the next request, Synchronize, lists everything that was missed
         self.connections += 1
         self._record("Configure", runtime=request.runtime_name, version=request.runtime_version)
         return offered(request)
@@ -95,7 +95,7 @@ class NriRecorder:
 
     def _record(self, event: str, **more: object) -> None:
         if self._open and not self._put(msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})):
-            self._open = False  # a line is missing now, so write no more lines on this connection
+            self._open = False  # a line is now missing, so record nothing more from this connection
             self._full()
 
 
@@ -148,11 +148,11 @@ _T = TypeVar("_T")
 
 
 class ToldPlugin(NriRecorder):
-    """A test plugin that connects to the socket *address* and ignores pods whose name *mine* rejects.
+    """A test plugin that connects to the socket *address*, and ignores each pod for whose name *mine* is false.
 
     ``recording`` holds the lines of all tests. ``told`` holds the events of the current test, each with the step
-    during which it arrived. Requests named in ``refused`` are answered with an error. Raise :class:`InputError` if
-    nothing listens at *address*.
+    during which the event arrived. Requests named in ``refused`` are answered with an error. Raise
+    :class:`InputError` if nothing listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -187,7 +187,7 @@ class ToldPlugin(NriRecorder):
         self.lost = ""  # the reason why the runtime closed the connection, or an empty string
 
     def join(self) -> None:
-        """Return once the runtime relays events to the plugin, or raise :class:`BrokenError`."""
+        """Connect, and wait until the runtime relays events to the plugin. Raise :class:`BrokenError` on failure."""
         self.leave()
         self._synchronized.clear()
         self._plugin = NriPlugin("fsm-test", "99", self)
@@ -198,7 +198,7 @@ class ToldPlugin(NriRecorder):
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
                 raise BrokenError(f"a plugin cannot connect: {why or f'it was not synchronised within {_JOINING:g} s'}")
-        self._run_in_time(self._plugin.update_containers(()))  # the runtime answers only after the synchronisation
+        self._run_in_time(self._plugin.update_containers(()))  # answered only after the synchronisation
         time.sleep(_ADDED)
 
     def leave(self) -> None:

@@ -60,7 +60,7 @@ class PassingCalls:
     """Follows the calls on a connection by reading the frames of both directions.
 
     *ended* is called with each call that has ended, and with each event. ``goes`` becomes true when the runtime
-    announces that it will close the connection.
+    has announced that it will close the connection.
     """
 
     def __init__(self, ended: Callable[[PassedCall], None]) -> None:
@@ -137,7 +137,7 @@ def _begin_stream(headers: dict[bytes, bytes], now: int) -> Stream:
     return Stream(
         method=method,
         start=now,
-        timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
+        timeout=_timeout_nanoseconds(headers.get(b"grpc-timeout", b"")),
         request=http2.Messages(keep=keep),
         reply=http2.Messages(keep=keep or each, each=each),
     )
@@ -152,7 +152,7 @@ def code_of(number: bytes) -> str:
     return CODES[int(number)] if number.isdigit() and int(number) < len(CODES) else "UNKNOWN"
 
 
-def _nanoseconds(timeout: bytes) -> int | None:
+def _timeout_nanoseconds(timeout: bytes) -> int | None:
     valid = timeout[:-1].isdigit() and timeout[-1:] in _UNITS
     return int(timeout[:-1]) * _UNITS[timeout[-1:]] if valid else None
 

@@ -1,8 +1,8 @@
 """Run one NRI plugin under test against a simulated runtime, step by step.
 
 The plugin is either started as a command, as runtimes do, or connects to a socket by itself. Any violation by the
-plugin raises :class:`~fsm.sut.BrokenError`. A checker written by the user can also judge the plugin's answers. It
-receives pods, containers and answers as plain data with the field names of NRI messages.
+plugin raises :class:`~fsm.sut.BrokenError`. A checker written by the user can also judge the plugin's answers. The
+checker receives pods, containers and answers as plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from fsm.sut import BrokenError
 class Inventory:
     """The pods and containers of the simulated runtime, by id.
 
-    ``shown`` holds the ids that a plugin is told about when it is synchronised, and ``stopped`` holds the ids of
+    ``shown`` holds the ids of the pods and containers that a synchronisation lists, and ``stopped`` holds the ids of
     stopped pods. ``gone`` maps the ids of removed containers to their names. ``asked`` holds the updates that the
-    plugin has requested outside of any event. ``wrong`` describes the plugin's first invalid request, if any.
+    plugin has requested outside of an event. ``wrong`` describes the plugin's first invalid request, if any.
     """
 
     pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
@@ -74,9 +74,9 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the invalid *updates*, and describe the first invalid request in ``wrong``.
+        """Return those *updates* that are invalid, and describe the first invalid update in ``wrong``.
 
-        *creating* is the id of a container that is being created and cannot be updated yet.
+        *creating* is the id of the container that is being created, which cannot be updated yet.
         """
         failed = []
         for update in updates:
@@ -140,7 +140,7 @@ class Answers(Protocol):
     """
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
-        """Check *answer*, which has the keys ``adjust`` and ``update``. Return or raise an error if it is wrong."""
+        """Check *answer*, which has the keys ``adjust`` and ``update``. If it is wrong, return or raise an error."""
 
 
 class AnswerCheck:
@@ -206,7 +206,7 @@ class PluginHost:
     """Runs a plugin under test and connects it to a simulated runtime.
 
     *where* is the command that starts the plugin, or the address of the socket to which it connects. The plugin must
-    answer within *request* seconds. *answers* is a factory for the user's checker of the answers.
+    answer within *request* seconds. *answers* creates the user's checker for these answers (see :class:`Answers`).
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
@@ -296,7 +296,7 @@ class PluginHost:
         changes = answers[0] if answers else PluginChanges()
         creating = event.container if event.name == "CreateContainer" else None
         self.inventory.refused(changes.updates, creating=creating.id if creating else "")
-        # The next request of the plugin is checked against the state after this event, even if this one was wrong.
+        # The plugin's next request is checked against the state after this event, even if this answer was wrong.
         if creating is not None:
             self.inventory.add(creating)
         elif event.container is not None and event.name == "RemoveContainer":

@@ -39,7 +39,8 @@ STATES: Final = {
 class PluginSUT:
     """A SUT for an NRI plugin. *where* is its command, or the address of the socket to which it connects.
 
-    *machine* models the events that a plugin receives. The plugin is reconnected only when the next event is due.
+    *machine* models the events that a plugin receives. After a reconnection in the model, the SUT reconnects the
+    plugin only right before it relays the next event.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class PluginSUT:
     def _begin(self) -> None:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
-        self._inventory_before: Inventory | None = None  # its state when a reconnection became due
+        self._inventory_before: Inventory | None = None  # the inventory before a reconnection that is still to be made
 
     def close(self) -> None:
         self._host.close()
@@ -103,7 +104,7 @@ class PluginSUT:
         if self._inventory_before is not None:
             self._host.inventory.restore(self._inventory_before)
         if self._host.connected:
-            with suppress(BrokenError):  # other tests report such violations
+            with suppress(BrokenError):  # a violation by the plugin during the clean-up is left to other tests
                 self._tidy()
         self._model.reset()
         self._begin()
@@ -140,7 +141,7 @@ class PluginSUT:
         elif event.partition(".")[0] == CONTAINER_LISTED:
             slot, listed = event.replace(CONTAINER_LISTED, "container"), nri.Container()
             there = self._next_inventory()
-            listed.CopyFrom(self._current_container(slot, anew=slot not in before))
+            listed.CopyFrom(self._current_container(slot, new=slot not in before))
             listed.state = STATES.get(after.get(slot, ""), nri.CONTAINER_UNKNOWN)
             self._containers[slot] = listed
             there.add(listed)
@@ -167,8 +168,8 @@ class PluginSUT:
             self._pod = pod(self._count)
         return self._pod
 
-    def _current_container(self, slot: str, *, anew: bool) -> nri.Container:
-        if anew or slot not in self._containers:
+    def _current_container(self, slot: str, *, new: bool) -> nri.Container:
+        if new or slot not in self._containers:
             self._count += 1
             self._containers[slot] = container(self._count, slot, self._current_pod().id)
         return self._containers[slot]
@@ -190,7 +191,7 @@ class PluginSUT:
                 self._pod = None
             return
         slot = f"container.{copy}" if copy else "container"
-        its = self._current_container(slot, anew=slot not in before and name != "PostUpdateContainer")
+        its = self._current_container(slot, new=slot not in before and name != "PostUpdateContainer")
         resources = its.linux.resources if name == "UpdateContainer" else None
         if after.get(slot) in STATES:
             its.state = STATES[after[slot]]
@@ -198,7 +199,7 @@ class PluginSUT:
 
 
 def _states(shown: str) -> dict[str, str]:
-    """Return the states of all parts that have left their initial states.
+    """Parse *shown*, and return the state of each part that is no longer in its initial state.
 
     >>> _states("pod running, container.1 cut-short"), _states("the beginning")
     ({'pod': 'running', 'container.1': 'cut-short'}, {})

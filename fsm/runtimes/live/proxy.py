@@ -1,7 +1,7 @@
 """A proxy that forwards bytes between clients and a runtime unchanged, and reports each call once it has ended.
 
-Each client connection has its own connection to the runtime. When the runtime closes that connection, the proxy
-closes the client's too, so that the client notices the loss as it would without the proxy.
+Each client connection has its own connection to the runtime. When the runtime closes its connection, the proxy
+also closes the client's connection, so that the client notices the loss as it would without the proxy.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Relay:
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
         self.calls = PassingCalls(proxy.ended)
         self._proxy = proxy
-        self.client = _Side(self._from_client, self._client_gone)
-        self.server = _Side(self._from_server, self._server_gone)
+        self.client = _Side(self._forward_from_client, self._finish_without_client)
+        self.server = _Side(self._forward_from_server, self._finish_without_server)
         self.client.other, self.server.other = self.server, self.client
         self._asking, self._answering = FrameSplitter(PREFACE), FrameSplitter()
         self._faults: StreamFaults | None = None
@@ -73,17 +73,17 @@ class Relay:
         self._over = self._leaving = self._left = False
 
     async def connect(self, path: str, client: socket.socket) -> None:
-        """Connect to the runtime at *path*, and start to forward data between the runtime and *client*."""
+        """Connect to the runtime at *path*, and begin to forward data between the runtime and *client*."""
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: self.server, path)
         self.server.transport.pause_reading()
         await loop.connect_accepted_socket(lambda: self.client, client)
         self.server.transport.resume_reading()
 
-    def _from_client(self, data: bytes) -> None:
+    def _forward_from_client(self, data: bytes) -> None:
         self._forward(data, self.server, self._asking, self._reader.from_client)
 
-    def _from_server(self, data: bytes) -> None:
+    def _forward_from_server(self, data: bytes) -> None:
         self._forward(data, self.client, self._answering, self._reader.from_server)
         if self._leaving:
             self.leave()
@@ -119,11 +119,11 @@ class Relay:
         self.client.transport.abort()
         self.server.transport.abort()
 
-    def _client_gone(self) -> None:
+    def _finish_without_client(self) -> None:
         self._finish("CANCELED", "the client has closed the connection", by_runtime=self.calls.goes)
         self.server.transport.close()
 
-    def _server_gone(self) -> None:
+    def _finish_without_server(self) -> None:
         self._finish("UNAVAILABLE", "the runtime has closed the connection", by_runtime=not self._leaving)
         self.client.transport.close()
 
@@ -137,7 +137,7 @@ class Relay:
 GRACE: Final = 5.0  # number of seconds to wait for calls in progress when the proxy stops
 _TICK: Final = 0.01  # number of seconds between two checks for calls in progress
 _LAST: Final = 1.0  # number of seconds to wait for aborted connections to close
-_STEPS: Final = 8  # event loop iterations in which new connections are refused. At least four are needed.
+_STEPS: Final = 8  # number of final event loop iterations that refuse new connections. At least four are needed.
 
 
 class Proxy:
@@ -145,7 +145,7 @@ class Proxy:
 
     *ended* is called with each call that has ended, and must not block. If the runtime cannot be reached or closes a
     connection, *ended* is called with a call that has no method. *say* is called with messages for the user. A message
-    is not repeated until something has changed.
+    is repeated only after the situation that it describes has changed.
     """
 
     def __init__(

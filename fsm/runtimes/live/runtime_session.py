@@ -40,17 +40,17 @@ _STARTED: Final = 19  # index of the start time in /proc/PID/stat, counted from 
 
 def own() -> str:
     """Return the label of this run, made of the boot id, PID namespace, process id, and start time in clock ticks."""
-    return f"{_boot_id()}.{_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
+    return f"{_boot_id()}.{_pid_namespace()}.{os.getpid()}.{_process_start_time(os.getpid()) or 0}"
 
 
 def ended(label: str) -> bool:
-    """Tell whether the run with the given *label* has certainly ended, because its boot or its process has ended.
+    """Check whether the run with the given *label* has certainly ended: its process is gone, or the machine rebooted.
 
     A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
     match label.split("."):
         case [boot, namespace, process, started] if process.isdecimal() and started.isdecimal():
-            gone = namespace == _namespace() and _process_start_time(int(process)) != int(started)
+            gone = namespace == _pid_namespace() and _process_start_time(int(process)) != int(started)
             return gone or boot != _boot_id()
         case _:
             return False
@@ -60,7 +60,7 @@ def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", "")
 
 
-def _namespace() -> str:
+def _pid_namespace() -> str:
     return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (the target of the link is no path)
 
 
@@ -186,12 +186,12 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A test's session with the runtime at *address*, with a limit of *timeout* seconds for each call.
 
-    Containers use *image*. The default is a busybox image, which is imported if the runtime has none. ``seen`` is
-    called with the answer to each call.
+    Containers use *image*. The default is a busybox image, which is imported if the runtime lacks one. ``seen``
+    is called with the answer to each call.
 
-    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill``
-    restarts the runtime by killing it. ``damage`` also damages the data that the runtime keeps about the entity with
-    the given id. Raise :class:`InputError` if there is no runtime or no image.
+    The attributes ``restart``, ``kill`` and ``damage`` may be set to functions that restart the runtime. ``kill`` kills
+    the runtime first. ``damage`` damages the data that the runtime keeps about the entity with a given id. Raise
+    :class:`InputError` if no runtime listens at *address*, or if there is no image.
     """
 
     def __init__(
@@ -213,14 +213,14 @@ class RuntimeSession:
         self.runtime = version.runtime_name
         with client:
             _remove_labelled(client, ended)
-            self.image = image or self._usual_image(client)
+            self.image = image or self._default_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
         self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._take_answer)
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and version.runtime_version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
-        atexit.register(self.close)  # in case the caller does not close the session
+        atexit.register(self.close)  # closes the session if the caller does not
 
     def _take_answer(self, answer: CallAnswer) -> None:
         self.events.take(answer)
@@ -284,7 +284,7 @@ class RuntimeSession:
             atexit.unregister(self.close)
             self._scratch.cleanup()
 
-    def _usual_image(self, client: CriClient) -> str:
+    def _default_image(self, client: CriClient) -> str:
         if known := next((name for name in _images(client) if "busybox" in name), ""):
             return known
         name = f"{_IMAGES}{self._label}"
@@ -326,5 +326,5 @@ def _labelled(client: CriClient, listing: str, chosen: Callable[[str], bool]) ->
 
 
 def listed(answer: CallAnswer) -> list[Any]:
-    """Return the entries of the only list in *answer*, or an empty list if the call has failed."""
+    """Return the entries of the list in *answer*, or an empty list if the call has failed."""
     return [entry for _, entries in answer.message.ListFields() for entry in entries] if answer.message else []

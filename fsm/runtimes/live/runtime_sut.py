@@ -33,7 +33,7 @@ _SUTS: Final[Mapping[str, type[EntitySUT]]] = {CONTAINER: RuntimeContainerSUT, P
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that creates the SUT for the request *asked*, in the runtime at ``asked.rest``.
+    """Return a function that creates the SUT for the request *asked* on the runtime at the address ``asked.rest``.
 
     *seen* is called with each answer. Raise :class:`InputError` if a CRI client cannot make the machine's calls.
     """
@@ -88,11 +88,11 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """Repeat each failure that has a trace on new SUTs, and note how often it happens again.
+    """Repeat each failure that has a trace on new SUTs, and count how often the failure happens again.
 
     *make* creates a SUT. Its argument is a function to call with the answer to each call, or ``None``. The profile of
-    the test is already applied to *machine*. The first repetition writes its calls to the file *record*. It writes the
-    events relayed to a plugin to a second file, whose name has the additional suffix ``.nri``.
+    the test is already applied to *machine*. The first repetition writes its calls to the file *record*, and the events
+    relayed to a plugin to a second file, whose name has the additional suffix ``.nri``.
     """
     counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
@@ -130,7 +130,7 @@ def _run_restart_command(session: RuntimeSession, command: str) -> None:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
         raise BrokenError(f"{command} exited with {ran.returncode}: {said}")
     session.events.interrupted()
-    # Version does not show whether the runtime is ready, because a restarting runtime answers it before it has loaded
-    # its pods.
+    # A call of Version would not show whether the runtime is ready: a restarting runtime answers Version before it has
+    # loaded its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
         raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

@@ -57,9 +57,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
         blobs[digest] = content
         return {"mediaType": f"application/vnd.oci.image.{media}", "digest": f"sha256:{digest}", "size": len(content)}
 
-    folders = [_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS]
-    links = [_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS]
-    layer = blob("layer.v1.tar", _tar([*folders, _entry("bin/busybox", data), *links]))
+    folders = [_tar_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS]
+    links = [_tar_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS]
+    layer = blob("layer.v1.tar", _tar_archive([*folders, _tar_entry("bin/busybox", data), *links]))
 
     def image(name: str) -> dict[str, object]:
         config = {
@@ -78,15 +78,15 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
         "index.json": _json({"schemaVersion": 2, "manifests": [image(name) for name in names]}),
         **{f"blobs/sha256/{digest}": content for digest, content in blobs.items()},
     }
-    return _tar(_entry(name, content) for name, content in files.items())
+    return _tar_archive(_tar_entry(name, content) for name, content in files.items())
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import the OCI archive *content* into the containerd at the socket *endpoint*. Repeating this has no effect.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*. An import can be repeated.
 
-    Raise :class:`InputError` if ``ctr`` fails, or if it is neither in the daemon's directory nor in ``PATH``.
+    Raise :class:`InputError` if ``ctr`` fails, or is found neither in the daemon's directory nor in ``PATH``.
     """
-    command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
+    command = [str(_ctr_program(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
     with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:
         file.write(content)
         file.flush()
@@ -120,7 +120,7 @@ def _architecture(data: bytes, path: str) -> str:
     return _ARCHITECTURES[machine]
 
 
-def _entry(
+def _tar_entry(
     name: str, content: bytes = b"", *, kind: bytes = tarfile.REGTYPE, target: str = ""
 ) -> tuple[tarfile.TarInfo, bytes]:
     header = tarfile.TarInfo(name)
@@ -128,7 +128,7 @@ def _entry(
     return header, content
 
 
-def _tar(entries: Iterable[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+def _tar_archive(entries: Iterable[tuple[tarfile.TarInfo, bytes]]) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as file:
         for header, content in entries:
@@ -140,7 +140,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _ctr(endpoint: Path) -> Path:
+def _ctr_program(endpoint: Path) -> Path:
     with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
         client.connect(str(endpoint))
         daemon, _, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

@@ -20,6 +20,6 @@ SERVE: Final = _command("serve", "Run the reference implementation as a containe
 
 
 def say(command: str, what: str) -> None:
-    """Print *what* to standard error, after the name of the *command*. Errors while printing are ignored."""
+    """Print *what* to standard error, preceded by the name of the *command*. Errors in printing are ignored."""
     with suppress(OSError):
         click.echo(f"fsm {command}: {visible(what)}", err=True)

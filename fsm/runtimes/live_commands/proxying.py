@@ -87,9 +87,9 @@ def command(
 ) -> int:
     """Pass calls between clients and a runtime, and record them, judge them, or inject faults.
 
-    Passes all bytes of every service on the socket unchanged, except for injected faults. Only the calls of CRI are
-    recorded and judged. The proxy never waits for the recording or the judge: if they fall behind, it counts the calls
-    that they lose, and the verdict is unknown.
+    Except for injected faults, the proxy passes on all bytes of every service unchanged. Only the calls of CRI are
+    recorded and judged. The proxy never waits for the recording or the judge: if they fall behind, it drops and
+    counts calls, and the verdict is unknown.
 
     \b
     fsm proxy --listen unix:///run/fsm.sock --to unix:///run/containerd/containerd.sock --record calls.jsonl.gz
@@ -141,7 +141,7 @@ class _Judge:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # otherwise, the judge would print a verdict when its input ends
+        if kind is not None:  # when its input ends, the judge would print a verdict
             self._process.kill()
         self.close()
 
@@ -160,7 +160,7 @@ class _Judge:
                     self._process.stdin.close()
             return self._process.wait()
         except KeyboardInterrupt:
-            for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT asks the judge to end, and SIGTERM forces it
+            for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM forces a judge to end that ignores SIGINT
                 self._process.send_signal(number)
             code = self._process.wait()
             if code not in {0, 1, WRONG_INPUT, UNDECIDED}:

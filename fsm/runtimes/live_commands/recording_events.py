@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 def command(address: str, output: Path | None) -> int:
     """Record the events that a runtime sends to NRI plugins, until Ctrl-C or SIGTERM.
 
-    Connects as a plugin that only observes: it subscribes to every event, answers immediately, and requests no changes.
-    Writes each event soon after it arrives, as a line of JSON. Reconnects when the runtime restarts.
+    fsm connects as a plugin that only observes: it subscribes to every event, answers immediately, and requests no
+    changes. Each event is written as a line of JSON soon after it arrives. fsm reconnects when the runtime restarts.
 
     \b
     fsm record --nri unix:///var/run/nri/nri.sock -o events.jsonl

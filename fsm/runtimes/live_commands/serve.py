@@ -60,7 +60,7 @@ def command(
 
     Containers are simulated: 'sleep 5' ends after five seconds, and 'exit 3' immediately with code 3. Only a few
     commands are known; a container with any other command cannot be started. Stop the server with Ctrl-C or SIGTERM.
-    The server then keeps nothing, except in the folder of --state.
+    Without --state, the server then keeps nothing.
 
     \b
     fsm serve --cri unix:///tmp/fsm.sock

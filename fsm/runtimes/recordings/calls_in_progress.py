@@ -1,8 +1,8 @@
 """Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-A call relays only events about the entity that it names. A call may still relay each of its events once
-after its caller has given up. If the id of a created entity never reached the caller, the entity is unknown, so such
-creations are matched with entities at the end of the recording.
+A call relays only events about the entity that it names. After its caller has given up, a call may still relay each of
+its events once. If the caller of a creation never received the id of the new entity, the creation is matched with an
+entity at the end of the recording.
 """
 
 from collections import Counter, defaultdict
@@ -43,8 +43,8 @@ class Asked(NamedTuple):
     """The request of a call.
 
     ``order`` is the position of the request in the recording. ``connection`` is the number of the plugin's connection
-    at that time, or 0 if the plugin was not connected. A creation that returned no id relays no events after the time
-    ``until``.
+    at that time, or 0 if the plugin was not connected. If a creation returned no id, it relays no events after the
+    time ``until``.
     """
 
     at: int
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An event that the plugin received. Its call must have named one of the entities in ``among``."""
+    """An event that the plugin received. The call that relayed the event must have named an entity in ``among``."""
 
     at: int
     line: Line
@@ -67,7 +67,7 @@ class Received(NamedTuple):
 class CallsInProgress:
     """Tracks the calls in progress and the calls that were given up.
 
-    ``failed`` maps each event to the positions in the recording at which relaying it failed.
+    ``failed`` maps each event to the positions in the recording at which a relay of the event failed.
     """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -108,7 +108,7 @@ class CallsInProgress:
         elif lost:
             self.over[which].append((first.order if first else 0, ""))
         if not asked or first is None:
-            # The request was not recorded, so this call may have caused earlier events.
+            # The request was not recorded, so this call may have caused any earlier event.
             self._alone = [
                 it for it in self._alone if not (entity in it.among and seen.event in _CAUSES[it.seen.output])
             ]
@@ -138,8 +138,8 @@ class CallsInProgress:
     def is_excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
         """Check whether a call may have succeeded without relaying *output*.
 
-        This can happen if a relay failed while the call was in progress. A failed relay excuses only one call. It can
-        also happen if a call that was given up has already stopped or removed the entity.
+        The reason may be a relay that failed while the call was in progress. A failed relay excuses only one call. The
+        reason may also be that a call that was given up has already stopped or removed the entity.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -168,10 +168,10 @@ class CallsInProgress:
         return [each for each in late if each[1] not in self._spent]
 
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
-        """Return whether a call in progress may have caused *event*, and where the earliest possible cause began.
+        """Return whether a call in progress may have caused *event*, and the position of the earliest possible cause.
 
-        If *judged* is true and no call can have caused *event*, :meth:`alone` will report it. *returned* is true if a
-        caller received the id of the entity.
+        If *judged* is true and no call can have caused *event*, :meth:`alone` yields *event* later. *returned* is true
+        if a caller received the id of the entity.
         """
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
@@ -206,7 +206,7 @@ class CallsInProgress:
                 yield event
 
     def _match_creations(self) -> dict[tuple[str, str], Asked]:
-        """Find a creation in progress at the first event of each entity whose id no caller received.
+        """Match each entity whose id no caller received with a creation in progress at the entity's first event.
 
         If there are several such creations, choose the creation that ended first.
         """
@@ -222,7 +222,7 @@ class CallsInProgress:
 
 
 APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between two recordings of the same run
-_SHORTEST: Final = 8  # minimum length of an abbreviated id that is assumed not to match a different id by chance
+_SHORTEST: Final = 8  # minimum length of an abbreviated id that is unlikely to match a different id by chance
 
 _HINT: Final = "give the events and the calls of the same run"
 
@@ -256,7 +256,7 @@ class OneRun:
     def problems(self, events: str, calls: str) -> list[Problem]:
         found = []
         both = [of for of in self._created if self.events.ids[of]]
-        if both and not any(self._share_ids(of) for of in both):
+        if both and not any(self._have_common_ids(of) for of in both):
             found.append(f"the file has no {' and no '.join(sorted(both))} in common with {calls}")
         if self.events.first is not None and self.calls.first is not None:
             early = self.calls.first - self.events.last
@@ -266,7 +266,7 @@ class OneRun:
                 found.append(f"{order} {calls}, with {max(early, late) // 1_000_000_000} seconds in between")
         return [Problem(path=events, line=0, code="FSM206", what=what, hint=_HINT) for what in found]
 
-    def _share_ids(self, of: str) -> bool:
+    def _have_common_ids(self, of: str) -> bool:
         received, called = self.events.ids[of], self.calls.ids[of]
         short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
         return not received.isdisjoint(called) or any(identity.startswith(short) for identity in received)

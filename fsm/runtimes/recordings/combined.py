@@ -1,9 +1,9 @@
 """Combine the events that a plugin received with the calls of the same run.
 
 Before a call succeeds, a connected plugin must receive all events that the call relays. To check this, the success of
-the call is judged like an event, as a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if
-the plugin was connected during the whole call. Recordings do not show this directly, because disconnections are not
-recorded and events may arrive late. A success is therefore kept until one of the following happens:
+the call is judged like an event, as a signal in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. The success counts
+only if the plugin was connected during the whole call. Recordings do not show this directly, because disconnections are
+not recorded and events may arrive late. A success is therefore held back until one of the following happens:
 
 - The plugin receives, on the same connection, an event of a call that began after the success. The plugin was
   therefore connected, and the success counts. If no caller has recently abandoned a call, an event of any call in
@@ -99,7 +99,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def as_recorded(name: str, calls: str) -> AsRecorded:
-    """Open the NRI events in *name*, together with *calls* if given, and infer nothing from them."""
+    """Open the NRI events in *name*, together with *calls* if given, without adding any inferred observations."""
     recorded, events = _open_calls(calls) if calls else None, NriEventReader()
     return AsRecorded(
         files=(name, calls) if calls else (name,),
@@ -182,7 +182,7 @@ class CombinedReader:
     _order: int = 0
     _connection: int = 0
     _there: bool = False
-    _connected: int = 0  # position of the latest point at which the plugin was certainly connected
+    _connected: int = 0  # latest position at which the plugin was certainly connected
     _given_up: int = -_QUIET
     """The last time at which a caller abandoned a call, after which the runtime may close the plugin."""
     _calls: bool = False
@@ -210,7 +210,7 @@ class CombinedReader:
                 self.run.events.at(event.ts)
                 self._waiting += [*(self._begin_connection(point) if event.connects else self._event(point, event))]
         if len(self._waiting) > HELD:
-            self._drop_unproved()
+            self._drop_unproved_successes()
         while self._waiting and self._waiting[0][2] <= self._connected:
             yield self._waiting.popleft()[:2]
 
@@ -228,15 +228,15 @@ class CombinedReader:
                 told = Received(point.at, point.line, seen, among)
                 asked, began = self._progress.relayed(told, judged=self._calls, returned=seen.entity in self._created)
             if seen.shows:
-                pass  # the entity was absent, so no event about it was relayed before
+                pass  # the entity was absent before, so nothing was relayed about it
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
                 if self._progress.none(seen.entity, pod, NO_ID):
                     self._received.pop(seen.entity, None)
             else:
-                self._known[seen.entity] = self._known_after(seen)
+                self._known[seen.entity] = self._last_event_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # In this recording, an output of the runtime is an event that happens when the plugin receives it.
+            # In the models for this recording, an output is an event, which happens when the plugin receives it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
@@ -244,7 +244,7 @@ class CombinedReader:
             began = self._order
         self._connected = max(self._connected, (began or 0) - 1)
 
-    def _known_after(self, seen: Observation) -> _Known:
+    def _last_event_after(self, seen: Observation) -> _Known:
         if seen.output == "CreateContainer":
             return _Known(self._connection, seen.output, started=False, since=inf)
         known = self._known.get(seen.entity) or _Known(0, "", started=True, since=inf)
@@ -279,13 +279,13 @@ class CombinedReader:
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
-            return  # this call may have found no pod, because another call in progress removed it
+            return  # another call in progress may have removed the pod first
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._unrelayed_events(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
             yield from self._success_signals(point, ended_on, first, lacks)
         elif (ok or lost) and seen.event in _ENDS:
-            yield from self._maybe_observations(point.line, seen, meant)
+            yield from self._possible_observations(point.line, seen, meant)
 
     def _possible_ids(self, identity: str) -> tuple[tuple[str, ...], bool]:
         if len(identity) >= FULL or identity in self._created or identity in self._known:
@@ -298,7 +298,7 @@ class CombinedReader:
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.is_excused(last, seen.entity, pod, asked)):
-            yield from self._maybe_observations(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
+            yield from self._possible_observations(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
         elif lacks or (seen.event in _ENDS and seen.event != "StopContainer"):
             signal = SUCCEEDS.get((seen.of, seen.event), UNRELAYED)
             what = f"{seen.event} succeeded" + f" before {' and '.join(lacks)} was relayed" * (signal == UNRELAYED)
@@ -307,7 +307,7 @@ class CombinedReader:
         inner = [each for each in self._containers_in(seen.entity) if self._known[each].since < asked.order]
         for each in inner if there and seen.event == "RemovePodSandbox" else ():
             if self._progress.is_excused("RemoveContainer", each, seen.entity, asked):
-                yield from _maybe_observations(point.line, each, CONTAINER, seen)
+                yield from _possible_observations(point.line, each, CONTAINER, seen)
             else:
                 gone = SUCCEEDS[CONTAINER, "RemoveContainer"]
                 done = Observation(entity=each, of=CONTAINER, event=gone, at=seen.at, detail=f"{seen.event} succeeded")
@@ -326,7 +326,7 @@ class CombinedReader:
         elif seen.reply == "ok":
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
-                # Every update relays its own events. These events must not count for the next update.
+                # Every update relays its own events, so these events must not count for the next update too.
                 self._received[seen.entity] = [event for event in received if event not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
@@ -336,17 +336,17 @@ class CombinedReader:
     def _containers_in(self, pod: str) -> list[str]:
         return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
-    def _maybe_observations(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
+    def _possible_observations(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
         for identity in meant:
             for container in self._containers_in(identity) if seen.of == POD else ():
-                yield from _maybe_observations(line, container, CONTAINER, seen)
+                yield from _possible_observations(line, container, CONTAINER, seen)
             if identity in self._known:
-                yield from _maybe_observations(line, identity, seen.of, seen)
+                yield from _possible_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the remaining observations of successful calls, followed by the events that no call has caused.
+        """Yield the successes of calls that were held back, followed by the events that no call has caused.
 
-        If the plugin may have been disconnected, the observations of successful calls are dropped.
+        If the plugin may have been disconnected, the successes are dropped.
         """
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._has_missed_event, held)):
@@ -360,7 +360,7 @@ class CombinedReader:
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
     def _begin_connection(self, point: _Point) -> Iterator[_Waiting]:
-        self._drop_unproved()
+        self._drop_unproved_successes()
         if self._connection:
             # While the plugin was not connected, any event may have happened unrecorded.
             covered = self._covered and self._calls
@@ -368,14 +368,14 @@ class CombinedReader:
         self._connection += 1
         self._there = False
 
-    def _drop_unproved(self) -> None:
+    def _drop_unproved_successes(self) -> None:
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for line, seen, order in waiting:
             if not order:
                 self._waiting.append((line, seen, 0))
             elif seen.entity in self._known and seen.event != UNRELAYED:
-                self._waiting += _maybe_observations(line, seen.entity, seen.of, seen)
+                self._waiting += _possible_observations(line, seen.entity, seen.of, seen)
 
     def _has_missed_event(self, seen: Observation) -> bool:
         known = self._known.get(seen.entity)
@@ -392,6 +392,6 @@ def _was_stopped(received: list[tuple[str, int]], asked: int) -> bool:
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))
 
 
-def _maybe_observations(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
+def _possible_observations(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
     for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
         yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -2,7 +2,7 @@
 
 The rules are:
 
-- The timestamp of an event is within the call that sends the event.
+- The timestamp of an event lies between the beginning and the end of the call that sends the event.
 - Each successful call sends one event, and a failed call sends no event.
 - Events that were sent before a call began arrive before the events of the call.
 - No call sends the exit event of a container. It is sent between the start of the container and the end of its
@@ -113,8 +113,8 @@ class _Entity:
 class EventJudge:
     """Checks events against calls, which must be passed to it in order of time.
 
-    Pass each event to :meth:`told`, the beginning of each call to :meth:`asked`, and its end to :meth:`replied`. Calls
-    before the first event may be left out.
+    Pass each event to :meth:`told`, the beginning of each call to :meth:`asked`, and its end to :meth:`replied`. It is
+    not necessary to pass calls that precede the first event.
     """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
@@ -136,7 +136,7 @@ class EventJudge:
     def told(self, event: ToldEvent) -> Numbered:
         yield from self._due_findings(event.at)
         if event.entity and self._open.keys() <= {event.stream}:
-            yield from _take_before(event.at, self._lacking)
+            yield from _take_findings_before(event.at, self._lacking)
             self._open[event.stream] = self._open.get(event.stream, 0) + 1
             if self._open[event.stream] == _SURE:
                 self._since = event.at
@@ -169,8 +169,8 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # The removal of a container continues while the runtime sends the exit event. If the event comes after the
-            # removal, it may already count as missing.
+            # A removal does not wait for the exit event. If the exit event comes after the removal, it may already
+            # have been counted as missing.
             come = (event.entity, STOPPED)
             self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
@@ -195,9 +195,9 @@ class EventJudge:
         if self._creating[event.pod]:
             self._unknown_in_pod.setdefault(event.pod, []).append(event)
         else:
-            self._report_stranger(event)
+            self._report_unknown_container(event)
 
-    def _report_stranger(self, event: ToldEvent) -> None:
+    def _report_unknown_container(self, event: ToldEvent) -> None:
         self._report_uncaused(event, f"{event.type} came from a container that no call has created")
 
     def asked(self, call: EventCall) -> Numbered:
@@ -292,7 +292,7 @@ class EventJudge:
                 for event in self._unknown_in_pod.pop(pod, ()):
                     entity = self._entities.get(event.entity)
                     if pod not in self._leaking and (entity is None or not entity.known):
-                        self._report_stranger(event)
+                        self._report_unknown_container(event)
 
     def _register(self, call: EventCall, of: str) -> None:
         entity = self._get_entity(call.id, of)
@@ -348,7 +348,7 @@ class EventJudge:
 
     def _due_findings(self, now: int) -> Numbered:
         since = now - 2 * self._longest
-        return _take_before(since, self._doubted) if self._doubted and self._doubted[0][0] < since else ()
+        return _take_findings_before(since, self._doubted) if self._doubted and self._doubted[0][0] < since else ()
 
     def rest(self) -> Numbered:
         if not self._open:
@@ -373,7 +373,7 @@ class EventJudge:
         return found or [name]
 
 
-def _take_before(at: int, findings: list[_Finding]) -> Numbered:
+def _take_findings_before(at: int, findings: list[_Finding]) -> Numbered:
     due = [(line, seen) for since, seen, line in findings if since < at]
     findings[:] = [finding for finding in findings if finding[0] >= at]
     return due

@@ -122,7 +122,7 @@ class Log:
             return relay
         found = entry(line)
         if found is None:
-            return self._join_calls(self._without_message(line))
+            return self._join_calls(self._observations_without_message(line))
         begun = self.joiner.begun(found.at)
         seen = self.observations_before_join(found)
         if seen is None:
@@ -133,7 +133,7 @@ class Log:
     def _join_calls(self, found: Sequence[Observation]) -> Sequence[Observation]:
         return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
-    def _without_message(self, line: bytes) -> Sequence[Observation]:
+    def _observations_without_message(self, line: bytes) -> Sequence[Observation]:
         if _SUPPRESSED.search(line):
             return [seen for _, seen in self.gap()]
         if _BOOT.match(line):
@@ -154,14 +154,14 @@ class Log:
         if create := _CREATE.match(message):
             return self._creation_observations(create[1], found)
         if not _RUN.match(message):
-            return self._other_event(found)
+            return self._event_observations(found)
         run = Observation(of=POD, event="RunPodSandbox", phase="reply", at=found.at)
         if ran := _RAN.search(message):
             self.store_names(ran[1], message)
             return (structs.replace(run, entity=ran[1], reply="ok"),)
         return (run if message.endswith(" failed, error") else structs.replace(run, phase="request"),)
 
-    def _other_event(self, found: Entry) -> Sequence[Observation] | None:
+    def _event_observations(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if exit_event := _EXIT.search(message):
             return self._exit_observations(exit_event, found)

@@ -12,7 +12,7 @@ import msgspec
 from fsm.recordings.line_reader import decoded
 from fsm.trace import ABSENT
 
-_QUOTED: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'  # one alternative per character takes five times as long
+_QUOTED: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'  # an alternation for each character would take five times as long
 _LOGFMT: Final = re.compile(rf'time="([^"]*)" level=\w+ msg={_QUOTED}(.*)', re.DOTALL)
 _TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\] (.*)", re.DOTALL)
 _FIELD: Final = re.compile(rf'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=(?:{_QUOTED}|([^\s"]\S*))')
@@ -56,10 +56,10 @@ def _parse_entry(text: str, frames: int) -> Entry | None:
         return found
     logfmt = _LOGFMT.search(text)
     if logfmt is not None:
-        return _with_fields(unescaped(logfmt[2]), logfmt[1], logfmt[3])
+        return _entry_with_fields(unescaped(logfmt[2]), logfmt[1], logfmt[3])
     terminal = _TERMINAL.match(text)
     if terminal is not None:
-        return _with_fields(terminal[2].split("  ")[0].rstrip(), terminal[1], terminal[2])
+        return _entry_with_fields(terminal[2].split("  ")[0].rstrip(), terminal[1], terminal[2])
     return None
 
 
@@ -76,7 +76,7 @@ def _json(text: str, frames: int) -> Entry | None:
     return _parse_entry(inner, frames - 1) if inner and frames else None
 
 
-def _with_fields(message: str, at: str, fields: str) -> Entry:
+def _entry_with_fields(message: str, at: str, fields: str) -> Entry:
     found: dict[str, str] = {}
     for name, quoted, bare in _FIELD.findall(fields):
         found.setdefault(name, bare or unescaped(quoted))
@@ -89,7 +89,7 @@ def unescaped(text: str) -> str:
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'
     """
-    if text.count("\\") == text.count('\\"'):  # in nearly all messages, only quotation marks are escaped
+    if text.count("\\") == text.count('\\"'):  # as in nearly all messages, only quotation marks are escaped
         return text.replace('\\"', '"')
     return _ESCAPE.sub(_unescape, text)
 
@@ -133,7 +133,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Convert *code* from the spelling of a gRPC library, such as Go's, to capitals with underscores.
+    """Convert *code* from the spelling of a gRPC library, such as the library for Go, to capitals with underscores.
 
     ``CANCELLED`` becomes ``CANCELED``.
 
@@ -181,7 +181,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Check whether *code* and *text* mean that no runtime was there to answer the call.
+    """Check whether *code* and *text* mean that no runtime was running to answer the call.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

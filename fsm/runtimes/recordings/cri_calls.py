@@ -15,8 +15,8 @@ A line whose ``op`` is ``status`` contains the state that the preceding Containe
 marks the end of its stream.
 
 Lines are in the order in which the calls ended. Each call becomes two observations, its request and its reply, and
-all observations are sorted by time. A client does not see restarts of the runtime, so wherever no answered call was
-in progress, an observation says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
+all observations are sorted by time. A client does not see restarts of the runtime. Wherever no answered call was in
+progress, an observation therefore says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
 """
 
 from collections import deque
@@ -117,7 +117,7 @@ class CriCallReader:
         self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int | Line) -> Numbered:
-        """Read *line*, and yield the observations whose order is now final, with their line numbers."""
+        """Read *line*, and yield all observations that no later line can precede, with their line numbers."""
         if not line.strip():
             return
         call = decoded(line, DECODER)
@@ -129,7 +129,7 @@ class CriCallReader:
             self.notes["calls that reached no container or pod"] += 1
             call.op = ""
         if call.op == "status":
-            self._become_reply(call)
+            self._convert_status_to_reply(call)
         elif call.op not in _CALLS:
             if call.op:
                 self.notes["calls without a lifecycle"] += 1
@@ -148,16 +148,16 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            self.notes["calls told too late"] += 1  # overlapping calls have already been judged
+            self.notes["calls told too late"] += 1  # calls that overlap this call have already been judged
             for each, kind in self._joiner.concerned(*_named_entity(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
         self._points.add(end, _Point(end, call, number, asks=False))
 
     def _add_event(self, call: CriCallLine, number: int | Line) -> None:
-        """Add an event at its timestamp.
+        """Add the event *call* at its timestamp.
 
-        Set its ``end`` to its position among all events.
+        Its ``end`` becomes its position among all events.
         """
         self._told += 1
         self.notes["container events"] += bool(call.id)
@@ -180,7 +180,7 @@ class CriCallReader:
         self._reads.clear()
         yield 0, Observation(phase="gap")
 
-    def _become_reply(self, shown: CriCallLine) -> None:
+    def _convert_status_to_reply(self, shown: CriCallLine) -> None:
         shown.op, shown.code = "ContainerStatus", "OK"
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
@@ -208,7 +208,7 @@ class CriCallReader:
                 answer = None if code in LOST or (code == "OK" and not call.id) else code == "OK"
                 sent = EventCall(call.op, call.id, call.pod, start, point.at, answer, point.line)
                 yield from self._events.asked(sent) if point.asks else self._events.replied(sent)
-            # To keep the order, events wait like calls until it is known whether a restart precedes them.
+            # Keep events and calls in order: both wait until it is known whether a restart precedes them.
             timed = self._stretches.take(point.at, point, change=change, down=down and not point.asks)
             yield from self._observe_calls(timed)
 

@@ -109,14 +109,14 @@ def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
         units.append(_Unit(call, ids[-1], call in POD_CALLS - {"CreateContainer"}, (index,)))
         if b"returns successfully" in line:
             for code in _CODES.values():
-                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_as_failure(line, code),)})
+                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_failed_line(line, code),)})
         elif b'\\" failed"' in line and call not in MAKES:
             fine = _ERROR.sub(b"", line).replace(b' failed"', b' returns successfully"')
             yield _edit("reply flipped", f"{call} failed → OK", {index: (fine,)})
     yield from _unit_edits(units, lines, _with_time_of)
 
 
-def _as_failure(line: bytes, code: str) -> bytes:
+def _failed_line(line: bytes, code: str) -> bytes:
     error = f"rpc error: code = {code} desc = planted".encode()
     failed = line.replace(b'PodSandbox \\"', b'PodSandbox for \\"').replace(b" returns successfully", b" failed")
     return b'{"error":"' + error + b'",' + failed[1:] if line.startswith(b"{") else failed + b' error="' + error + b'"'
@@ -166,22 +166,22 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
             yield _edit("id exchanged", unit.event, renamed)
 
 
-def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return *lines* with the times of another call. *of* has that call's lines, and is returned if they have no times.
+def _with_times_of_call(lines: EditedLines, other: EditedLines) -> EditedLines:
+    """Return the *lines* of a call with the times of the *other* call, or *other* itself if that call has no times.
 
-    The lines after the first are statuses. They get the time at which the call ended.
+    All lines after the first are statuses, and get the time at which the other call ended.
     """
-    starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
+    starts, ends = (_number(name).findall(other[0]) for name in (b"start", b"end"))
     if not starts or not ends:
-        return of
+        return other
     start, end = starts[0], ends[0]
     first = _number(b"start").sub(start, _number(b"end").sub(end, lines[0]))
     return (first, *(_number(b"start").sub(end, line) for line in lines[1:]))
 
 
-def _with_time_of(lines: EditedLines, of: EditedLines) -> EditedLines:
-    times = _TIME.findall(of[0])
-    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else of
+def _with_time_of(lines: EditedLines, other: EditedLines) -> EditedLines:
+    times = _TIME.findall(other[0])
+    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else other
 
 
 def _number(name: bytes) -> re.Pattern[bytes]:
@@ -201,10 +201,10 @@ CONTRACTS: Final = {
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
-    return [_with_spaces(line) if json else line for line in lines]
+    return [_add_spaces(line) if json else line for line in lines]
 
 
-def _with_spaces(line: bytes) -> bytes:
+def _add_spaces(line: bytes) -> bytes:
     try:
         return msgspec.json.format(line, indent=0)
     except (msgspec.DecodeError, RecursionError):  # the line is damaged
@@ -237,9 +237,9 @@ class StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        return next(self._illegalities(edit, lines), None)
+        return next(self._find_illegalities(edit, lines), None)
 
-    def _illegalities(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Iterator[Illegality]:
+    def _find_illegalities(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Iterator[Illegality]:
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             concerned = entity[1] in touched or read.pods.get(entity[1]) in touched
@@ -274,7 +274,7 @@ class StrictReading:
         if self.form is LOG and of == CONTAINER:
             fresh &= (POD, read.pods.get(identity, "")) in read.fresh
         if self.form is not CALLS and not fresh:
-            return None  # the initial states of older entities and the calls in progress on them are unknown
+            return None  # older entities have unknown initial states, and unknown calls may be in progress on them
         acts, unseen = read.during(entity), ["exit"]
         if self.form is EVENTS:
             acts, unseen = read.acts.get(entity, []), []

@@ -50,7 +50,7 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """The templates of all lines so far, at most *most* of them. The maximum *most* must be a power of two.
+    """The templates of all lines so far. Their maximum number is *most*, which must be a power of two.
 
     When half of the space is used up, all templates are forgotten and numbering starts again.
     """
@@ -110,11 +110,11 @@ class LineForm(NamedTuple):
 
     Attributes:
         does: The effect of a line, such as ``SAYS``.
-        moment: The index of the timestamp that is the time of the line.
+        moment: The index of the timestamp that counts as the time of the line.
         entity: The index of the id of the observed entity.
         pod: The index of the id of the pod in which the entity was created, or -1 if the line has no such id.
         named: Whether the line contains the name of the entity.
-        always: Whether the observation is the same with and without a logged request of the call.
+        always: Whether the observation is the same even if the request of the call was not logged.
         seen: The observation of a ``SAYS`` line, without the parts that differ between lines.
     """
 
@@ -169,7 +169,7 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
             if span.kind == log_scanner.ID:
                 new = ids.setdefault(old, b"%064x" % (16**63 * (3 * turn + len(ids)) + 7 * turn))
             else:
-                # Give the times in a line different values, to find out which of them the log uses.
+                # Give the times in a line different values, to find out which of the times the log uses.
                 new = _REPLACEMENTS[span.kind][turn - 1].replace(b"SS", b"%02d" % (number % 60))
             changed += line[at : span.start]
             found.append(Span(span.kind, len(changed), len(changed) + len(new)))
@@ -212,8 +212,8 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
 class Variants:
     """Assigns numbers to repeated observations.
 
-    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind together
-    with a time and a detail, both of which may be placeholders.
+    As in :class:`Columns`, a kind is an observation without its entity, time and detail. A variant is an observation
+    without its entity, whose time and detail may be placeholders.
     """
 
     def __init__(self) -> None:
@@ -241,7 +241,7 @@ class ScannedLines:
 
     ``entities`` contains indices into ``ids``, whose first item is the empty id. Each row of ``moments`` contains a
     time in nanoseconds, and the bounds of this time in ``text``. Each item of ``said`` describes an observation by the
-    number of its variant, the index of its id, and its row. If the variant is -1, the log itself made the observation,
+    number of its variant, the index of its id, and its row. If the number is -1, the log itself made the observation,
     and ``own`` contains it. Replies among the first ``replied`` observations have already been reported to the log.
     """
 

@@ -1,8 +1,8 @@
 """Read a log in bulk, with the same result as reading it line by line.
 
-Compiled code scans the lines and finds their templates. Most templates are irrelevant, and most other templates
-determine the observation except for its id. A call on a container bypasses the log's joiner of pods and containers if
-the joiner would return it unchanged. Lines that differ in meaning despite having the same template are read one by one.
+Compiled code scans the lines and finds their templates. Most templates are irrelevant. Most of the others determine
+the observation, except for its id. A call on a container bypasses the log's joiner of pods and containers if the joiner
+would return it unchanged. Lines that differ in meaning despite having the same template are read one by one.
 """
 
 from typing import Final, NamedTuple
@@ -34,15 +34,15 @@ from fsm.trace import LATEST, Batch
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # if more than this share of the lines must be read one by one, all lines are read one by one
+_SLOW: Final = 0.1  # maximum share of lines to read one by one. If it is exceeded, all lines are read one by one.
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Plain(NamedTuple):
-    """Numbers of the variants that the joiner returns for a line of a template, or -1 to call the joiner.
+    """Numbers of the variants that the joiner would return for a line of a template, or -1 to call the joiner.
 
-    ``known`` applies to a container in a pod whose containers are all known. ``removed`` applies to a removed
-    container.
+    ``known`` is for a container in a pod whose containers are all known, and ``removed`` is for a container that was
+    removed.
     """
 
     known: int
@@ -74,7 +74,7 @@ class Bulk:
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, data: bytes) -> Scanned | None:
-        """Scan the lines in *data*, or return ``None`` if there are only a few. Another thread may call this method."""
+        """Scan the lines in *data*, or return ``None`` if there are too few. Another thread may call this method."""
         count = data.count(b"\n") + 1
         return self._templates.scan(data, count) if count >= _FEW else None
 
@@ -101,7 +101,7 @@ class Bulk:
     def _convert_scan(self, cut: Scanned) -> ScannedLines:
         if cut.anew != self._anew:
             self._clear(cut.anew)
-        self._learn(cut)
+        self._learn_templates(cut)
         rows = np.arange(len(cut.templates))
         moments = cut.times[rows, self._moments[cut.templates]]
         entities = cut.ids[rows, self._entities[cut.templates]]
@@ -109,7 +109,7 @@ class Bulk:
         ids = ["", *(text[at : at + 64] for at in cut.places)]
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
-    def _learn(self, cut: Scanned) -> None:
+    def _learn_templates(self, cut: Scanned) -> None:
         before, self._known, templates = self._known, cut.known, cut.templates
         self._waiting.update(range(before, cut.known))
         if not self._waiting:

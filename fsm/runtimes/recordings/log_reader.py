@@ -28,7 +28,7 @@ AHEAD: Final = 2  # number of pieces to scan in advance
 
 @dataclass(slots=True, kw_only=True)
 class LogReader:
-    """Reads ``log`` line by line or in bulk, depending on its ``size`` in bytes. The size is 0 if it is unknown."""
+    """Reads ``log`` line by line or in bulk, depending on its ``size`` in bytes (0 if the size is unknown)."""
 
     log: Log
     size: int = 0
@@ -60,7 +60,7 @@ class LogReader:
             worth = size > ENOUGH and (size > UNCOMPILED or is_compiled("fsm.runtimes.recordings.log_scanner", "scan"))
             if worth and not self.log.as_called:
                 self._tried = True
-                with suppress(ImportError):  # the extra is not installed or does not work
+                with suppress(ImportError):  # the extra ``fast`` is not installed or does not work
                     self._bulk = import_module("fsm.runtimes.recordings.log_in_bulk").Bulk(self.log)
         return self._bulk
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fsm.compiled import Bytes, Number, Numbers, compiled_nogil, inner
 
 UNFIT: Final = -1  # template number of a line without a template
-MOMENTS: Final = 2  # maximum number of timestamps in a line whose positions are recorded
+MOMENTS: Final = 2  # maximum number of timestamps to record per line
 IDS: Final = 4  # maximum number of distinct ids in a line
 SPANS: Final = 128  # maximum number of variable parts in a line
 LONGEST: Final = 8_192  # maximum length in bytes of a line with a template
@@ -55,15 +55,15 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 
 @inner
-def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse *size* digits from index *at* on. Return -1 if they are not all digits or the number exceeds *most*."""
+def _number(data: Bytes, at: Number, size: Number, largest: Number) -> Number:
+    """Parse the *size* digits that begin at index *at*. Return -1 for a non-digit or a number above *largest*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
         if digit < 0 or digit > 9:  # noqa: PLR2004
             return -1
         found = found * 10 + digit
-    return found if found <= most else -1
+    return found if found <= largest else -1
 
 
 @inner
@@ -83,7 +83,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Parse the RFC 3339 time at *at*. Return its end and its nanoseconds since the epoch, or zeros on failure."""
+    """Parse the RFC 3339 time at *at*. Return its end and the nanoseconds since the epoch, or zeros on failure."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)
@@ -135,7 +135,7 @@ def _is_name_key(data: Bytes, at: Number, stop: Number) -> bool:
 def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is called slowly)
     data: Bytes, start: Number, text: Bytes, spans: Numbers
 ) -> tuple[Number, Number, Number]:
-    """Copy the line at *start* to *text*, replacing each variable part by a one-byte placeholder.
+    """Copy the line that begins at *start* to *text*, and replace each variable part with a one-byte placeholder.
 
     Return the length of the text, the number of spans, and the position where scanning stopped. The length is -1 if the
     line cannot have a template. A span contains the kind, start and end of a part and, if the part is a time, its
@@ -224,7 +224,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 
 @inner
 def _id_number(data: Bytes, at: Number, places: Numbers, table: Numbers) -> Number:
-    """Return the number of the id at *at*, or -1 if there is no room for a new id."""
+    """Return the number of the id at index *at*, or -1 if the id is new and there is no room for it."""
     seen = np.uint64(0)
     for index in range(at + 1, at + _FULL, 2):
         seen = seen * np.uint64(31) + data[index]
@@ -248,7 +248,7 @@ def _id_number(data: Bytes, at: Number, places: Numbers, table: Numbers) -> Numb
 
 @inner
 def _template(text: NDArray[np.uint64], size: Number, forms: Numbers, pool: NDArray[np.uint64]) -> Number:
-    """Return the number of the template text[:size], or ``UNFIT`` if there is no room for a new template."""
+    """Return the number of the template text[:size], or ``UNFIT`` if it is new and there is no room for it."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)

@@ -1,7 +1,7 @@
 """Read recordings of the events that an NRI plugin received, which are outputs of the runtime.
 
 A recording has a JSON line for each event, with the keys ``event``, ``pod`` and ``container``. ``event`` is the name
-of the RPC or, for an event that was sent as StateChange, the name of the enum value. ``Configure`` begins a connection;
+of the RPC or, if the event was sent as StateChange, the name of the enum value. ``Configure`` begins a connection;
 events before it may be missing. ``Synchronize`` lists the existing pods and containers.
 """
 
@@ -123,7 +123,7 @@ class NriEventReader:
             if name == "RunPodSandbox":
                 self._new[event.pod] = set()
             elif name == "RemovePodSandbox":
-                self._mark_over(self._new.pop(event.pod, ()))
+                self._mark_containers_removed(self._new.pop(event.pod, ()))
             yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
         elif name and name not in POD_EVENTS and event.container:
             known = self._new.get(event.pod, {event.container})
@@ -131,7 +131,7 @@ class NriEventReader:
                 yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)
             known.add(event.container)
             if name == "RemoveContainer":
-                self._mark_over([event.container])
+                self._mark_containers_removed([event.container])
             yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
         elif event.event == "Synchronize":
             yield from self._sync_observations(event)
@@ -143,7 +143,7 @@ class NriEventReader:
             identity = each.get("id") if isinstance(each, dict) else each
             if isinstance(identity, str) and identity:
                 yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
-        self._mark_over(tuple(self._there))
+        self._mark_containers_removed(tuple(self._there))
         for container in event.containers:
             if isinstance(container, dict) and isinstance(identity := container.get("id"), str):
                 if isinstance(pod := container.get("pod"), str) and pod:
@@ -156,7 +156,7 @@ class NriEventReader:
         self._there[container] = None
         self._over.pop(container, None)
 
-    def _mark_over(self, containers: Iterable[str]) -> None:
+    def _mark_containers_removed(self, containers: Iterable[str]) -> None:
         for container in containers:
             self._there.pop(container, None)
             self._over[container] = None

@@ -2,8 +2,8 @@
 
 The requests of such calls were not recorded, and some replies may be missing too. For a while, these calls may act on
 any entity that is older than the recording, so each of these entities is assumed to have calls in progress whose
-replies are lost. If recorded calls on the entity also overlap, each reply is judged separately, because trying every
-order would be slow and would find hardly any further violations.
+replies are lost. If recorded calls on such an entity overlap as well, each reply is judged separately, because trying
+every order would be slow and would find hardly any further violations.
 """
 
 from dataclasses import dataclass, field
@@ -33,8 +33,8 @@ class OpenCalls(NamedTuple):
 class Beginning:
     """Weakens observations that are uncertain because unrecorded calls may be in progress.
 
-    ``calls`` contains the recorded calls in progress of each entity that may be older than the recording. The keys of
-    ``calls`` are the kind and the id of the entity.
+    ``calls`` maps the kind and the id of each entity that may be older than the recording to the recorded calls in
+    progress on the entity.
     """
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Beginning:
 
 
 def certain_part(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
-    """Return the certain part of the observation *seen*, and the calls in progress afterwards.
+    """Return those observations that are certain because of *seen*, and the calls in progress after *seen*.
 
     *calls* are the calls in progress before *seen*, or ``None`` if *seen* is the first observation of the entity.
     """

@@ -4,7 +4,7 @@ StopPodSandbox stops the containers of a pod, and RemovePodSandbox removes them,
 container. This module therefore converts calls on pods and containers to observations of each entity, in order.
 
 Some effects are uncertain. If neither the creation of a container nor the start of a pod was recorded, the container
-may belong to the pod. If a call on a pod overlaps the creation of a container, the call may have reached the
+may belong to the pod. If a call on a pod overlaps the creation of a container in it, the call may have affected the
 container.
 """
 
@@ -27,7 +27,7 @@ UNRECORDED: Final = 65_536
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, with the containers that it must reach and those that it may reach."""
+    """A call in progress on a pod, with the containers that it certainly affects and those that it may affect."""
 
     call: str
     certain: tuple[str, ...]
@@ -71,7 +71,7 @@ class Joiner:
         """Return the full ids that *identity* may abbreviate, and whether there is certainly only one such id.
 
         Calls accept any unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous in
-        a recording, which contains entities that no longer exist, and may lack entities that do exist.
+        a recording, which contains entities that no longer exist. A recording may also lack entities that exist.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -82,11 +82,11 @@ class Joiner:
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
         meant, _ = self._possible_ids(identity, of) if identity else ((), False)
-        inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
+        inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reachable_containers(pod)]
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return all observations that follow from *seen*, whose id may be abbreviated."""
+        """Return the observations of all entities that follow from *seen*, whose id may be abbreviated."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
@@ -94,7 +94,7 @@ class Joiner:
                 return self._join_restart(seen)
             case _ if not seen.entity:
                 return []  # RunPodSandbox has no id until it has succeeded
-            case "RunPodSandbox":  # the recording contains all creations of containers in the new pod
+            case "RunPodSandbox":  # all containers of a new pod are created within the recording
                 self.containers.setdefault(seen.entity, {})
                 self.whole.add(seen.entity)
                 return [structs.replace(seen, phase="", detail="")]
@@ -115,7 +115,7 @@ class Joiner:
             found = [*self._inner_requests(what), *self._inner_ends(what)]
         if certain:
             return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
-        # The call may have any of these ids, so judge the reply separately.
+        # The call may be on any of these ids, so judge the reply separately.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -130,16 +130,16 @@ class Joiner:
                 self._track_creation(seen)
             elif seen.met == NOT_READY:
                 self.not_ready.add(seen.entity)
-            met = [] if seen.entity in self.containers else self._meet_unrecorded(seen)
+            met = [] if seen.entity in self.containers else self._register_unrecorded(seen)
             return [*met, *self._inner_requests(seen), *self._certain_part(seen, seen.entity), *self._inner_ends(seen)]
         pod = self.pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
             self._forget(seen.entity)
             return self._certain_part(seen, pod)
-        met = [] if pod else self._meet_unrecorded(seen)
-        return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
+        met = [] if pod else self._register_unrecorded(seen)
+        return [*met, *self._certain_part(seen, pod), *self._late_start_observations(seen, pod)]
 
-    def _late_start(self, seen: Observation, pod: str) -> list[Observation]:
+    def _late_start_observations(self, seen: Observation, pod: str) -> list[Observation]:
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -166,7 +166,7 @@ class Joiner:
         beginning = None if self._knows_all_containers(pod) else self.beginning
         return beginning.certain_part(seen) if beginning else [seen]
 
-    def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
+    def _register_unrecorded(self, seen: Observation) -> list[Observation]:
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
             return []
@@ -189,7 +189,7 @@ class Joiner:
         if len(unrecorded) > UNRECORDED:
             unrecorded.popitem(last=False)
 
-    def _candidates(self, pod: str) -> tuple[str, ...]:
+    def _candidate_containers(self, pod: str) -> tuple[str, ...]:
         since = self.leaks.get(pod) if self._knows_all_containers(pod) else 0
         if since is None:
             return ()
@@ -248,9 +248,9 @@ class Joiner:
         return [seen]
 
     def begun(self, at: str) -> list[Observation]:
-        """Return the observations that follow if all unrecorded calls must have ended before *at*.
+        """Return the observations that follow if all calls from before the recording have certainly ended by *at*.
 
-        If so, no such calls are expected from then on.
+        If they have, stop expecting such calls. If this is not certain, return no observations.
         """
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
@@ -265,12 +265,12 @@ class Joiner:
         for pod, calls in self.reached.items():
             if not self._knows_all_containers(pod):
                 for reached in calls:
-                    reached.perhaps = self._reach(pod)
+                    reached.perhaps = self._reachable_containers(pod)
                     found += _inner_calls(reached.call, reached.perhaps, "request", at=None)
         return found
 
-    def _reach(self, pod: str) -> tuple[str, ...]:
-        return (*self.containers.get(pod, ()), *self._candidates(pod))
+    def _reachable_containers(self, pod: str) -> tuple[str, ...]:
+        return (*self.containers.get(pod, ()), *self._candidate_containers(pod))
 
     def _forget(self, container: str) -> None:
         self._remember_removed(container, CONTAINER)
@@ -286,7 +286,7 @@ class Joiner:
         pod = seen.entity
         doubtful = self._may_have_unrecorded_calls(pod)
         mine = () if doubtful else tuple(self.containers.get(pod, ()))
-        others = () if doubtful else self._candidates(pod)
+        others = () if doubtful else self._candidate_containers(pod)
         self.reached.setdefault(pod, []).append(Reached(call=seen.event, certain=mine, perhaps=others))
         return _inner_calls(seen.event, (*mine, *others), "request", at=seen.at)
 
@@ -302,7 +302,7 @@ class Joiner:
         if reached is None:
             # The request was not recorded, or the pod was unknown at the time.
             reached = Reached(call=seen.event, certain=(), perhaps=())
-            reach = () if self._may_have_unrecorded_calls(pod) else self._reach(pod)
+            reach = () if self._may_have_unrecorded_calls(pod) else self._reachable_containers(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
         else:
             calls.remove(reached)

@@ -54,8 +54,8 @@ class RecordedActs:
     def starts_after_stop(self) -> Iterator[RecordedAct]:
         """Yield the successful starts of containers whose pod had already been stopped.
 
-        Skip a start if a start that began before the stop of the pod may still have been in progress, because the
-        success may belong to that earlier start.
+        Skip a start if another start, which began before the stop of the pod, may still have been in progress, because
+        the success may belong to that other start.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -105,8 +105,8 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a recording of CRI calls.
 
-    If a long time passes between two answered calls, or a call between them finds no runtime, *restarts* decides
-    whether the runtime may have restarted in the meantime.
+    If a long time passes between two answered calls, or if a call between them finds no runtime, *restarts* says
+    whether to assume that the runtime may have restarted in between.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -137,7 +137,7 @@ def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return the container id and the field of each value that changed between two statuses without a restart."""
+    """Return the container id and the field name of each value that changed between statuses without a restart."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -225,8 +225,8 @@ def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAc
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
     """Return the acts that caused the events that a plugin received, with line numbers as times.
 
-    For each entity, only the events on the first connection that mentions it are used. A pod is fresh if the plugin
-    received its start. Its containers are fresh if they are first mentioned on the same connection.
+    For each entity, only the events on the first connection that mentions the entity are used. A pod is fresh if the
+    plugin received the pod's start. A container of a fresh pod is fresh if the same connection mentions it first.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -249,7 +249,7 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map each call, as (name, id, start), to whether the plugin received the call's events before the reply.
+    """Map (name, id, start) of each call to whether the plugin received the events of the call before its reply.
 
     Include only calls that succeeded between a synchronisation of the plugin and its last event on that connection.
     Include a stop or removal only if the creation of its entity was relayed on that connection. Exclude it if an

@@ -58,13 +58,13 @@ def files(name: str) -> list[Path]:
         if path.is_file():
             return [path] if path.name == "status" or path.name.endswith(_SUFFIX) else []
         found = {each for pattern in _PATTERNS for each in path.glob(pattern) if each.is_file()}
-    except OSError:  # opening the file later reports the error
+    except OSError:  # the error will be reported when the file is opened
         return []
     return sorted(found) if name != "-" else []
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield the state in each checkpoint in *found* as an observation.
+    """Yield an observation of the state that each checkpoint in *found* contains.
 
     The path of a checkpoint contains the container's name. Raise :class:`InputError` at the end, listing the files
     that containerd could not read.
@@ -137,7 +137,7 @@ def _time(line: bytes) -> int | None:
 
 
 def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """Split *pieces* before each line with *mark*, because the lines after it may be from another version."""
+    """Split *pieces* before each line that contains *mark*, because another version may have written what follows."""
     for piece in pieces:
         if mark not in piece.data:
             yield piece
@@ -194,7 +194,7 @@ def _open_combined(opening: Opening) -> Recording:
     raise refused(opening.name, "FSM206", "the file has the events of a run, but not its calls", "add --with CALLS")
 
 
-# Not lambdas, because forms are pickled together with results.
+# Not lambdas, which cannot be pickled: forms are pickled together with results.
 def _begins_with(key: str, head: bytes) -> bool:
     return deciding_key(head) == key
 

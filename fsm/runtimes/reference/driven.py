@@ -70,7 +70,7 @@ class Driven:
         return self.position.shows
 
     def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return the outcomes of *event* from which the code may choose.
+        """Return the outcomes of *event* that the code may choose.
 
         If *ends* is true, return the outcomes of the end of the event. Deviations are left out, because the
         environment decides about them. An absent entity has no environment, so if it can deviate, only its deviations
@@ -104,7 +104,7 @@ def first_of(names: Collection[str], *wanted: str) -> str:
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise :class:`CallError` if the reply of *way* is an error. If the machine allows any error, use *code*."""
+    """Raise :class:`CallError` if the outcome *way* replies with an error. If it allows any error, use *code*."""
     if not way.begins and way.reply and not way.replies("ok"):
         raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
 
@@ -122,7 +122,7 @@ class CrashedError(BaseException):
 
 
 class Faults(set[str]):
-    """The failures to inject, which are failing steps and possibly a crash of the process under test.
+    """The failures to inject: the names of steps that fail, and possibly a crash of the process under test.
 
     The process crashes just before an effect, which is a change to its environment or to the directory *home*. After
     the crash, ``crashed`` is true and every further effect fails, so that cleanup code cannot hide the crash.
@@ -135,7 +135,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if the step *name* is to fail. Otherwise, count it as an effect, if it is one."""
+        """Raise :class:`WorldError` if the step *name* is to fail. Otherwise, if *effect* is true, count an effect."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -144,7 +144,7 @@ class Faults(set[str]):
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
         """Crash this thread within the context, just before the effect with the index *effect*."""
-        _audit()
+        _install_audit_hook()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
         try:
@@ -175,7 +175,7 @@ _THREAD: Final = _Thread()
 
 
 @cache
-def _audit() -> None:
+def _install_audit_hook() -> None:
     """Install the audit hook when it is first needed, because it slows down the process and cannot be removed."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -318,7 +318,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event to the method of *subject* with its name, called with *arguments*. Hyphens become underscores.
+    """Map each event to the equally named method of *subject*, called with *arguments*. Hyphens become underscores.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

@@ -27,7 +27,7 @@ class IntrospectionError(Exception):
 
 
 class PanicError(Exception):
-    """Raised where containerd would crash."""
+    """Raised when containerd would crash."""
 
 
 class Document(BaseModel):
@@ -97,7 +97,7 @@ class RuntimeHandlerFeatures:
 class RuntimeHandler:
     """An entry in the list of runtime handlers. The default handler has no name.
 
-    ``features`` is ``None`` if they are unknown.
+    ``features`` is ``None`` if the features are unknown.
     """
 
     name: str
@@ -178,20 +178,20 @@ class Introspection(Driven):
                 self.handlers.append(RuntimeHandler(name=name, features=None if before == "unknown" else features))
         return way.name
 
-    def _choose(self, event: str, upstream: str, right: str) -> str:
+    def _choose_outcome(self, event: str, upstream: str, right: str) -> str:
         return upstream if any(way.name == upstream for way in self.position.outcomes(event)) else right
 
     def _type(self) -> str:
         if self.runtime.type == RUNC:
             return "runc"
         self._why = f"its type is {self.runtime.type}"
-        return self._choose("runtime-type", "type-refused", "other")
+        return self._choose_outcome("runtime-type", "type-refused", "other")
 
     def _request(self) -> str:
         path, given = self.runtime.path or self.runtime.type, self.runtime.options
         if given is None:
             self.request, self._why = (path, None), "it has no options"
-            return self._choose("request", "no-options-panics", "by-path" if self.runtime.path else "by-type")
+            return self._choose_outcome("request", "no-options-panics", "by-path" if self.runtime.path else "by-type")
         kind = RuncOptions if self.runtime.type == RUNC else Options
         try:
             self.request = path, kind.model_validate(dict(given))
@@ -234,7 +234,7 @@ class Introspection(Driven):
     def _user_namespaces(self) -> str:
         self._why = "its features document has no Linux part"
         outcome = cri_userns(self.features)
-        return self._choose("user-namespaces", "no-linux-panics", outcome) if outcome == "no-linux" else outcome
+        return self._choose_outcome("user-namespaces", "no-linux-panics", outcome) if outcome == "no-linux" else outcome
 
 
 def _unpack(kind: type[_Kind], url: str, packed: Packed) -> _Kind:

@@ -171,7 +171,7 @@ def connected(
 ) -> tuple[CriClient, VersionResponse]:
     """Return a client of the runtime at *address*, and the answer to Version.
 
-    Raise :class:`InputError` if nothing listens there, or if the listener does not support CRI v1.
+    Raise :class:`InputError` if nothing listens at *address*, or if the listener does not support CRI v1.
     """
     reached(address)
     client = CriClient(address, timeout=timeout, seen=seen)

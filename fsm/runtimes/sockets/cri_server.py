@@ -118,7 +118,7 @@ class CriServer:
         plan, status = self.node.pod_status(request.pod_sandbox_id)
         return cri.PodSandboxStatusResponse(
             status=node_messages.pod_status(plan, status),
-            info=self._info(status.pid) if request.verbose else {},
+            info=self._verbose_info(status.pid) if request.verbose else {},
             containers_statuses=[
                 node_messages.container_status(each, each.snapshot()) for each in self.node.containers.of(status.id)
             ],
@@ -159,10 +159,10 @@ class CriServer:
         found, status = self.node.containers.status(request.container_id)
         return cri.ContainerStatusResponse(
             status=node_messages.container_status(found, status),
-            info=self._info(status.pid, sandboxID=found.pod.id, state=found.state) if request.verbose else {},
+            info=self._verbose_info(status.pid, sandboxID=found.pod.id, state=found.state) if request.verbose else {},
         )
 
-    def _info(self, pid: int, **more: str) -> dict[str, str]:
+    def _verbose_info(self, pid: int, **more: str) -> dict[str, str]:
         return {"info": json.dumps({**({"pid": pid} if pid and self.node.processes else {}), **more})}
 
     async def PodSandboxStats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
@@ -285,7 +285,7 @@ def _expand_id(given: str, known: Mapping[str, object]) -> str:
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
     """Serve *node* at the socket *address* within the context. At the end, stop everything on the node.
 
-    See :func:`~fsm.runtimes.sockets.unix_sockets.listening` for who may use the socket, and for errors.
+    :func:`~fsm.runtimes.sockets.unix_sockets.listening` describes who may use the socket, and the possible errors.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

@@ -36,7 +36,7 @@ class FrameError(Exception):
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Split *data* into frames of *connection*. If there are several, the first has :data:`FIRST` bytes.
+    """Split *data* into frames of *connection*. If there are several frames, the first has :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'

@@ -142,7 +142,7 @@ class NriPlugin:
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
     ) -> tuple[nri.ContainerUpdate, ...]:
-        """Request *updates* of containers outside of any event, and return those that failed.
+        """Request *updates* of containers outside of an event, and return the updates that failed.
 
         Raise :class:`NriError` if the plugin is not connected or the runtime does not answer.
         """

@@ -48,7 +48,7 @@ class NodePlugins:
             request, lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes)))
         )
         for each in () if merged.error else merged.others:
-            self._change(each.container_id, each.resources)
+            self._try_change(each.container_id, each.resources)
         return merged
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
@@ -64,10 +64,10 @@ class NodePlugins:
         return [
             update
             for update in updates
-            if not self._change(update.container_id, limits(update.linux.resources)) and not update.ignore_failure
+            if not self._try_change(update.container_id, limits(update.linux.resources)) and not update.ignore_failure
         ]
 
-    def _change(self, identity: str, fields: Fields) -> bool:
+    def _try_change(self, identity: str, fields: Fields) -> bool:
         containers = self.node.containers
         try:
             if identity in containers.store:

@@ -38,7 +38,7 @@ class NriDomain(Protocol):
         """Return the pods and containers for synchronising a plugin."""
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply the *updates* that *plugin* requests, and return those that failed."""
+        """Apply the *updates* that *plugin* requests, and return the updates that failed."""
 
 
 class PluginLost(NamedTuple):
@@ -158,7 +158,7 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect. It relays each event to them in the order of ``plugins``.
+    """A runtime called *name*, to which plugins connect. It relays each event to plugins in the order of ``plugins``.
 
     Plugins are synchronised within the context of *joining*. If *state_changes* is true, the runtime behaves as before
     NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
@@ -235,9 +235,9 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait up to *seconds* for *plugins* plugins to be connected, and return whether they are.
+        """Wait until the number of connected plugins is at least *plugins*, and return whether it is.
 
-        The wait ends early if a plugin leaves.
+        The wait ends after *seconds*, or when a plugin leaves.
         """
         before = len(self._lost)
         with suppress(TimeoutError):

@@ -97,7 +97,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Yield the events that *data* completes. Raise :class:`SpdyError` if it is invalid."""
+        """Yield the events that *data* completes. Raise :class:`SpdyError` if *data* is invalid."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -115,7 +115,7 @@ class Spdy:
             elif first >> 16 & 0x7FFF != VERSION:
                 raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY; 3 is spoken here")
             else:
-                yield from self._control(first & 0xFFFF, body, over=over)
+                yield from self._control_events(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
         """Return a frame that opens *stream*. A client must use odd numbers."""
@@ -138,7 +138,7 @@ class Spdy:
     def leave(self, last: int = 0) -> bytes:
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
-    def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:
+    def _control_events(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:
         offset = {SYN_STREAM: _SYN.size, SYN_REPLY: _NUMBER.size, RST_STREAM: 8, PING: 4}.get(kind, 0)
         if len(body) < offset:
             raise SpdyError(f"a control frame of type {kind} with {len(body)} bytes")

@@ -321,7 +321,7 @@ async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write:
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
-    """Forward *given* to *port* of this machine, and data from the port to *send*, until the port disconnects."""
+    """Forward *given* to the local port *port*, and data from this port to *send*, until the port disconnects."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def passed() -> None:

@@ -46,7 +46,7 @@ VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 
 class NodeStreams:
-    """Serves the streams of *node* that clients have been offered. It starts listening with the first offer."""
+    """Serves the streams of *node* that have been offered to clients. The first offer starts the server."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node

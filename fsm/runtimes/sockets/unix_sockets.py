@@ -157,7 +157,7 @@ def bound(name: str) -> socket.socket:
     An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``,
     or :class:`FileExistsError` if the path is not a socket.
     """
-    _vacate(Path(name))
+    _remove_unused_socket(Path(name))
     made = socket.socket(socket.AF_UNIX)
     try:
         with _restrict_to_user():
@@ -177,7 +177,7 @@ def _restrict_to_user() -> Iterator[None]:
         os.umask(before)
 
 
-def _vacate(at: Path) -> None:
+def _remove_unused_socket(at: Path) -> None:
     try:
         found = at.lstat()
     except FileNotFoundError:
@@ -213,8 +213,8 @@ def unusable(address: str, error: Exception) -> InputError:
 class Acceptor:
     """Accepts connections on the socket *listening* in the running event loop, and passes them to *take*.
 
-    An eighth of the process's file descriptors is reserved for files and for modules imported later. When the others
-    are used up, clients wait in the socket's queue. The first time that this happens, *say* is called with a message.
+    An eighth of the process's file descriptors is reserved for files and for modules imported later. When all others
+    are in use, clients wait in the socket's queue. The first time that this happens, *say* is called with a message.
     """
 
     # An asyncio server is not used here. It would use the last file descriptor, and then
@@ -243,7 +243,7 @@ class Acceptor:
         limit, _ = getrlimit(RLIMIT_NOFILE)
         try:
             os.close(lowest := os.dup(self.listening.fileno()))
-            if 0 < limit <= lowest + limit // 8:  # the system always assigns the lowest free number
+            if 0 < limit <= lowest + limit // 8:  # the system always assigns the lowest free descriptor
                 raise OSError  # noqa: TRY301  (handled in the same way as too many open files)
             self._take(self.listening.accept()[0])
         except (BlockingIOError, ConnectionAbortedError):  # the client has gone

@@ -38,8 +38,8 @@ class Container(Driven):
     ``None`` while there is no record.
 
     ``_beginnings`` maps events to the methods that carry them out, and ``_endings`` maps calls that take time to the
-    methods that complete them. All other events only need :meth:`use`. Each method gets the names of the possible
-    outcomes and returns the one that occurred. After a failure, the reason is in ``_why``.
+    methods that complete them. All other events only need :meth:`use`. Each method receives the names of the
+    possible outcomes and returns the outcome that occurred. After a failure, the reason is in ``_why``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ class Container(Driven):
         """Return the container after a restart.
 
         If containerd has no record of the container, its directory is deleted. If containerd's record cannot be read,
-        the container is left out until a later restart can read it. In both cases, the container is absent.
+        the container is skipped until a later restart can read the record. In both cases, the container is absent.
         """
         self = cls(root, world, profile)
         before, outcome = ABSENT, ""
@@ -236,7 +236,7 @@ class Container(Driven):
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit. With *exit_follows*, an earlier exit is left to the event ``exit``."""
+        """Kill the process and record its exit. If *exit_follows*, record nothing if the process is already gone."""
         late = False
         try:
             try:
@@ -315,7 +315,7 @@ class Container(Driven):
 
 
 def _recover_record(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the state before a restart, and the stored record after the restart. Keep an unreadable file as it is."""
+    """Return the state before a restart, and the stored record after it. An unreadable file is not overwritten."""
     storage, task, looked_up = _read_remains(root, world)
     before = storage.get()
     after = _reconcile(before, task, world) if looked_up else None
@@ -341,7 +341,7 @@ def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Tas
 def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
     """Return a record that matches *task*, or ``None`` if *status* and *task* contradict each other.
 
-    If *task* was not started or has ended, drop it from *world* first; return ``None`` if *world* cannot drop it.
+    If *task* was not started or has ended, first drop the task from *world*; return ``None`` if this fails.
     """
     if task and (not task.started or task.exit):
         try:

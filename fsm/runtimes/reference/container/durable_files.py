@@ -1,6 +1,6 @@
 """Files that are written and removed atomically and durably, and durable directories.
 
-After a crash at any time, a file has its old or its new content. Temporary files that are left are deleted by
+After a crash at any time, a file has its old or its new content. Leftover temporary files are deleted by
 :func:`remove` and by the next :func:`write`. Two processes or threads must not write a file at the same time.
 """
 
@@ -29,7 +29,7 @@ def write(path: Path, data: bytes) -> None:
         try:
             os.fsync(folder)
         except OSError as error:
-            # The new content is in place but may not be durable. A failure must leave the old content.
+            # The new content is in place but may not be durable. After a failure, the file must have its old content.
             try:
                 if before is None:
                     path.unlink()

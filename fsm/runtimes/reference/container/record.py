@@ -43,9 +43,9 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
-        """Match keys to fields like Go, which ignores case, unknown keys, and keys whose value is ``null``.
+        """Match keys to fields as Go does: ignore case, unknown keys, and keys whose value is ``null``.
 
-        A validation context indicates that a file is read.
+        Do this only if there is a validation context, which is set when a file is read.
         """
         if info.context is None or not isinstance(data, dict):
             return data
@@ -187,7 +187,7 @@ def encode(status: Status) -> bytes:
 def _escape(text: str, *, old: bool) -> str:
     if len(text) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
-    # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
+    # In Python, a lone surrogate represents a byte that is not UTF-8. Go replaces such a byte.
     return r"\ufffd" if "\ud800" <= text <= "\udfff" else f"\\u{ord(text):04x}"
 
 
@@ -227,7 +227,7 @@ def _parse_record(data: bytes, path: str) -> Json:
     # Decode a byte that is not UTF-8 to a lone surrogate. An escaped surrogate is decoded in the same way.
     text = data.decode(errors="surrogateescape")
     try:
-        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_reject_constant)
+        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_to_int, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode(errors="surrogateescape"))
         raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
@@ -247,7 +247,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return members
 
 
-def _integer(digits: str) -> int | float:
+def _to_int(digits: str) -> int | float:
     longest = 20  # no field can hold more digits, so a longer number need not be exact
     return int(digits) if len(digits) <= longest else float(digits)
 

@@ -47,14 +47,14 @@ class StatusStorage:
         """False after a failed write that was not undone: the file may then be newer than the record."""
 
     def get(self) -> Status:
-        """Return a copy of the record. After a deletion, this is the last record."""
+        """Return a copy of the record, or of the last record after a deletion."""
         return self.peek().copied()
 
     def state(self) -> ContainerState:
         return self.peek().state()
 
     def peek(self) -> Status:
-        """Return the record itself, which callers must not change. An update replaces it."""
+        """Return the record itself, which callers must not change. An update replaces the object."""
         if not self.known:
             with self._lock:
                 if not self.known:  # no other reader has read the file in the meantime
@@ -90,7 +90,7 @@ class StatusStorage:
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint and the remains of failed deletions. After an :class:`OSError`, try again."""
+        """Delete the checkpoint and the remains of failed deletions. After an :class:`OSError`, call this again."""
         with self._lock:
             try:
                 # containerd moves the file out of its directory before deleting it, and may be stopped in between.

@@ -41,7 +41,7 @@ class NoTaskError(WorldError):
 
 
 class LateError(WorldError):
-    """The process ended with ``exit``, but not in time."""
+    """The process ended too late. Its exit is in ``exit``."""
 
     def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         super().__init__(f"it ended too late, with code {exit.code}")
@@ -136,7 +136,7 @@ def shell_code(code: int) -> int:
 
 
 class WatchError(WorldError):
-    """The stream that reports exits was broken, or ended without reporting one."""
+    """The stream that reports exits was broken, or ended without reporting an exit."""
 
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
@@ -156,7 +156,7 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 class Processes:
     """The environment of one pod sandbox, with a real process. Every method may raise :class:`WorldError`.
 
-    Every step in *faults* raises it. *hook* is called after the sandbox's task was deleted, when containerd notifies
+    Each step in *faults* always fails. *hook* is called after the sandbox's task was deleted, when containerd notifies
     NRI 0.1 plugins. Exits are reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
 
     >>> import tempfile

@@ -109,7 +109,7 @@ class CRIService:
         return self.flag.state == "yes"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the service until it is closed, and call *ready* once it is ready. Can be called only once.
+        """Run the service until it is closed, and call *ready* once the service is ready. This works only once.
 
         Raise :class:`RunError` if the service could not start, or ended without being closed, or if an event is still
         being handled when the time limit expires.
@@ -163,7 +163,7 @@ class CRIService:
             self._exits.append((pod, container))
 
     def close(self) -> None:
-        """Stop everything, in any state. Raise :class:`CloseError` if a component had to be aborted."""
+        """Stop all components, whatever their state. Raise :class:`CloseError` if a component had to be aborted."""
         errors = self._stop_all()
         if errors:
             raise CloseError(str(errors[0])) from errors[0]
@@ -241,7 +241,7 @@ class Makers:
 
 
 class Construction:
-    """The construction of a service. Each step has a method, and :meth:`make` takes all steps."""
+    """The construction of a service. Each step has a method, and :meth:`make` performs all steps."""
 
     profile = ""
 

@@ -62,7 +62,7 @@ class Component(Driven):
         return False
 
     def start(self) -> None:
-        """Start the component's task. Can be called only once, and starts nothing after a stop."""
+        """Start the component's task. This works only once. After a stop, nothing is started."""
         if self.state == "closed":
             self.take("starts")
             return
@@ -134,7 +134,7 @@ class SubscriptionError(Exception):
 
 
 class EventMonitor(Component):
-    """Handles the events of a stream, and retries those that could not be handled.
+    """Handles the events of a stream, and retries the events that could not be handled.
 
     *subscribe* returns the stream, in which each event comes with the key of its object. *handler* raises
     :class:`~fsm.runtimes.reference.events.HandlerError` for an event that must be retried.
@@ -281,7 +281,7 @@ class Watcher(asyncio.Queue[Mask | None]):
 class Syncer(Component):
     """Calls *load* whenever a file in the directory *path* is written, moved or deleted.
 
-    The directory is watched from the creation of the syncer, so that no change before its start is missed.
+    The directory is watched as soon as the syncer is created, so that no change is missed before the syncer starts.
     """
 
     buffered = True

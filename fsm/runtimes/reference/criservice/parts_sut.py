@@ -35,7 +35,7 @@ SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "s
 
 
 class ProcessExitError(Exception):
-    """Raised where the process would exit."""
+    """Raised instead of exiting the process."""
 
 
 class ServiceSUT(LoopSUT[K]):
@@ -160,7 +160,7 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         }
 
     def _start(self) -> None:
-        with suppress(CannotHappenError):  # a second start is unspecified
+        with suppress(CannotHappenError):  # the machine does not specify a second start
             self.monitor.start()
 
     async def _settle(self, act: Action) -> None:

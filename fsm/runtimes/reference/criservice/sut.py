@@ -1,6 +1,6 @@
 """The reference CRI service under test, with a gate before each phase of Run.
 
-Directories, sockets, tasks and failures are real. Only the error when the server is closed is simulated.
+Directories, sockets, tasks and failures are real. Only an error from closing the server is simulated.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """The CRI service under test. Except under ``mended``, it is containerd's service.
+    """The CRI service under test. Except under the profile ``mended``, this is containerd's service.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
@@ -139,7 +139,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         reply = await self._happen(event)
         await self._run_until(self._is_waiting, "it does not come to rest")
         self.server.refuses = False
-        await self._collect()
+        await self._collect_result()
         return reply
 
     async def _happen(self, event: str) -> str:
@@ -161,13 +161,13 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 monitor = self.service.parts.monitor
                 await self._run_until(lambda: monitor.state != "stopping", "the monitor does not finish")
             case "monitor-ends" | "syncer-ends" | "server-ends":
-                part = self._break(family, int(number or 0))
+                part = self._break_component(family, int(number or 0))
                 await self._run_until(lambda: part.state != "on", "a broken component does not end")
             case _:
-                await self._continue(event)
+                await self._continue_run(event)
         return ""
 
-    async def _continue(self, event: str) -> None:
+    async def _continue_run(self, event: str) -> None:
         match event:
             case "recover-fails":
                 error = UnrecoverableError if self._outcome == "exits" else OSError
@@ -191,7 +191,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             case _:
                 raise UnsupportedError(event)
 
-    def _break(self, event: str, number: int) -> Component:
+    def _break_component(self, event: str, number: int) -> Component:
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put_nowait(OSError("the stream is broken"))
@@ -256,7 +256,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             waits = bool(self._gate.at) or serves or drains
         return waits and all(part.has_task == (part.state in WITH_TASK) for part in (parts.monitor, parts.server))
 
-    async def _collect(self) -> None:
+    async def _collect_result(self) -> None:
         if self._has_exited and self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])

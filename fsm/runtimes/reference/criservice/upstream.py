@@ -35,7 +35,7 @@ class UpstreamService(CRIService):
         if self.parts.registration.error is not None:
             self._fail("registration", self.parts.registration.error)
         await self._serve_until_end(ready)
-        errors = self._select()
+        errors = self._select_error()
         try:
             self.close()
         except CloseError as error:
@@ -75,7 +75,7 @@ class UpstreamService(CRIService):
         self.position.take("fails")
         raise RunError(what, error) from error
 
-    def _select(self) -> dict[str, Exception]:
+    def _select_error(self) -> dict[str, Exception]:
         ready = [name for name, part in self._drained_parts().items() if part.state in {"failed", "ended"}]
         states = {syncer.state for syncer in self.parts.syncers}
         ready += ["syncer"] * ("failed" in states) + ["syncer-ended"] * ("ended" in states)
@@ -103,13 +103,13 @@ class UpstreamConstruction(Construction):
     profile = "upstream"
 
     def miss_controller(self) -> None:
-        self._leak("set-controller")
+        self._take_leaking_outcome("set-controller")
         self._fatal(TypeError("interface conversion: interface is nil, not *podsandbox.Controller"))
 
     def fail(self, step: str, _outcome: str, error: Exception) -> NoReturn:
-        self._leak(step)
+        self._take_leaking_outcome(step)
         raise ConstructionError(f"{step}: {error}") from error
 
-    def _leak(self, step: str) -> None:
+    def _take_leaking_outcome(self, step: str) -> None:
         leaking = (way for way in self.position.outcomes(step) if way.to.startswith(("leaked", "panicked")))
         self.position.take(step, next(leaking).name)

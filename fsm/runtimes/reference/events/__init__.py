@@ -32,7 +32,7 @@ class HandlerError(Exception):
 
 @dataclass(eq=False)
 class Backlog(Generic[E]):
-    """The events of one key. While the handler has the first one (``at_handler``), ``incoming`` collects new events.
+    """The events of one key. While the handler has the first event (``at_handler``), new ones go to ``incoming``.
 
     ``delay`` is the length of the current wait, or 0 before the first wait. ``due`` is the time of the next try.
     """
@@ -52,7 +52,7 @@ class Backlog(Generic[E]):
 
 
 class Backoff(Generic[E]):
-    """Passes events to *handler*, and retries those for which it raises :class:`HandlerError`.
+    """Passes events to *handler*, and retries the events for which *handler* raises :class:`HandlerError`.
 
     ``dropped`` lists the dropped events with their keys, including the events that were waiting when the back-off was
     stopped. A back-off belongs to one event loop, on which :meth:`run` must run as a task.
@@ -94,7 +94,7 @@ class Backoff(Generic[E]):
         return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
 
     def delay(self, key: str) -> float:
-        """Return the current retry delay of *key* in seconds, or 0 if it has no waiting event."""
+        """Return the current retry delay of *key* in seconds, or 0 if none of its events is waiting."""
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
@@ -106,20 +106,20 @@ class Backoff(Generic[E]):
     async def handle(self, key: str, event: E) -> None:
         """Handle *event*, or queue it if earlier events of *key* are waiting."""
         async with self._lock:
-            backlog = self._get(key)
+            backlog = self._backlog_of(key)
             before = backlog.position.state
             handled_now = backlog.position.take("event").to != before
             self._keys[key] = backlog
             backlog.events.append(event)
             if handled_now:
-                await self._try(key, backlog)
+                await self._try_events(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Queue *event* for a retry after it could not be handled elsewhere. After a stop, drop it."""
+        """Queue *event*, which could not be handled elsewhere, for a retry. After a stop, drop *event*."""
         if self._stopped:
             self._drop(key, event)
             return
-        backlog = self._get(key)
+        backlog = self._backlog_of(key)
         backlog.position.take("backoff")
         self._keys[key] = backlog
         if backlog.at_handler:
@@ -137,7 +137,7 @@ class Backoff(Generic[E]):
                 due = self._clock.now() >= backlog.due
                 backlog.position.take("tick", "due" if due else "early")
                 if due:
-                    await self._try(key, backlog)
+                    await self._try_events(key, backlog)
 
     def stop(self) -> None:
         """Stop permanently. Drop the waiting events, but let the handler finish its current event."""
@@ -147,7 +147,7 @@ class Backoff(Generic[E]):
             self._drop(key, *list(backlog.events)[backlog.at_handler :], *backlog.incoming)
         self._keys.clear()
 
-    async def _try(self, key: str, backlog: Backlog[E]) -> None:
+    async def _try_events(self, key: str, backlog: Backlog[E]) -> None:
         backlog.at_handler = True
         while backlog.at_handler:
             event = backlog.events[0]
@@ -182,14 +182,14 @@ class Backoff(Generic[E]):
     def _drop(self, key: str, *events: E) -> None:
         self.dropped += [(key, event) for event in events]
 
-    def _get(self, key: str) -> Backlog[E]:
+    def _backlog_of(self, key: str) -> Backlog[E]:
         return self._keys.get(key) or Backlog(driver(MACHINE).position(STOPPED if self._stopped else ""))
 
 
 class UpstreamBackoff(Backoff[E]):
     """containerd's back-off, which mishandles events that are deferred while the handler fails.
 
-    If the failed try was a retry, they are dropped. Otherwise, they are put before the failed event.
+    If the failed try was a retry, the deferred events are dropped. Otherwise, they are put before the failed event.
     """
 
     def _fail(self, _key: str, backlog: Backlog[E]) -> None:

@@ -31,7 +31,7 @@ class QueueShutError(Exception):
 
 
 class Subscription(Driven, AsyncIterator[E]):
-    """A stream of events for one reader. ``ended`` becomes true after the queue is shut down and all events are read.
+    """A stream of events for one reader. ``ended`` becomes true once the queue is shut down and all events are read.
 
     Only containerd's queue uses ``waiting``, for events that do not fit into ``unread``.
     """
@@ -212,8 +212,8 @@ class EventQueue(Generic[E]):
 class UpstreamEventQueue(EventQueue[E]):
     """containerd's queue, whose single loop waits while the buffer of any subscriber is full.
 
-    The queue can notice that a subscriber has left only when it sends another event. While there is room in the
-    subscriber's buffer, ``chance`` decides whether the queue notices it then.
+    Only when the queue sends another event can it notice that a subscriber has left. While there is room in the
+    subscriber's buffer, ``chance`` decides whether the queue does notice.
     """
 
     profile = "upstream"

@@ -55,7 +55,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         if backlog is None:
             return False
         if event == "failed" and backlog.incoming and backlog.delay and isinstance(self.backoff, UpstreamBackoff):
-            return False  # the delay decides which of the two losses occurs
+            return False  # the delay decides which of two outcomes with a loss occurs
         match event, outcome:
             case "tick", ("due" | "early"):
                 self._due = outcome == "due"
@@ -106,7 +106,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         ended, self._at_handler = self._at_handler, None
         if ended and error:
             ended.set_exception(error)
-        elif ended:  # otherwise, the back-off was stopped, and the result is unspecified
+        elif ended:  # after a stop, the result is unspecified
             ended.set_result(None)
 
     async def _settle(self, act: Action) -> None:
@@ -120,7 +120,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test, with one subscriber and a small buffer.
 
     Events are numbered, so that duplicates and events out of order are noticed. To arrange an outcome, the SUT may
-    first send, read or discard some events. This does not change the state.
+    first send, read or discard some events, which does not change the state.
     """
 
     machine = "container-events"
@@ -132,7 +132,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._sending: list[asyncio.Task[None]] = []
         self.clock = TurnedClock(hurried=True)
         self.queue = self._kind(self._discard_event, capacity=CAPACITY, clock=self.clock)
-        self._lose(lost=False)
+        self._set_loss(lost=False)
         self._subscription: Subscription[int] | None = None
         self._sent = 0
         self._ended = False
@@ -172,7 +172,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             case "too-many" | "the-slow-stop-all":
                 return (outcome == "too-many") != upstream
             case "done" | "lost":
-                self._lose(lost=outcome != "done")
+                self._set_loss(lost=outcome != "done")
                 return self._room > 0 or outcome == "done"
             case "still-full" if upstream:
                 return False
@@ -189,7 +189,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         subscribed = self._subscription is not None
         if subscribed:
             self.unsubscribe()
-            self._lose(lost=False)
+            self._set_loss(lost=False)
         self._act_until(lambda: len(self.queue.retained) <= count, self.expire)
         self._act_until(lambda: len(self.queue.retained) >= count, self.send)
         if subscribed:
@@ -203,7 +203,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             act()
         raise BrokenError("sending and reading never leads to the number of events that is needed")
 
-    def _lose(self, *, lost: bool) -> None:
+    def _set_loss(self, *, lost: bool) -> None:
         if isinstance(self.queue, UpstreamEventQueue):
             self.queue.chance = lambda: lost
 

@@ -63,10 +63,9 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node that keeps its state in the directory ``folder``. It belongs to one event loop.
 
-    Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates`` is
-    called to decide whether to refuse it. If ``kept`` is true, pods and containers stay in ``folder`` until another
-    node restores them. Simulated containers count as running in the meantime, whereas real processes end with their
-    node.
+    Containers are simulated unless ``processes`` is true. If ``profile`` allows a call to be refused, ``deviates``
+    decides whether to refuse the call. If ``kept`` is true, pods and containers stay in ``folder`` until another node
+    restores them. Simulated containers count as running in the meantime, whereas real processes end with their node.
 
     >>> import asyncio, tempfile
     >>> async def example(folder: str) -> None:
@@ -108,7 +107,7 @@ class ServedNode(PodObserver):
             resumes=not self.processes,
             kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
-            notice=lambda container, what: self._notice(container.id, container.pod.id, what),
+            notice=lambda container, what: self._send_node_event(container.id, container.pod.id, what),
             relays=self.relays,
             profile=applicable(self.profile, CONTAINERS),
             deviates=self.deviates,
@@ -173,8 +172,8 @@ class ServedNode(PodObserver):
         async def run() -> str:
             async with self.relays.blocking():
                 pod = await self._pods.run(name)
-            self._notice(pod, pod, "created")
-            self._notice(pod, pod, "started")
+            self._send_node_event(pod, pod, "created")
+            self._send_node_event(pod, pod, "started")
             return pod
 
         name = _full_name(plan.config.metadata)
@@ -201,17 +200,17 @@ class ServedNode(PodObserver):
         return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
-        with self._calling("status", given) as pod:
+        with self._pod_with_containerd_errors("status", given) as pod:
             status = self._pods.status(pod)
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
-        with self._calling("port-forward", given) as pod:
+        with self._pod_with_containerd_errors("port-forward", given) as pod:
             self._pods.port_forward(pod)
 
     async def update_pod(self, given: str, limits: Limits) -> None:
         numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
-        with self._calling("update-resources", given) as pod:
+        with self._pod_with_containerd_errors("update-resources", given) as pod:
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
@@ -256,7 +255,7 @@ class ServedNode(PodObserver):
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
             if _pod in self.pods():  # otherwise, the pod is left over from a failed run
-                self._notice(_pod, _pod, "deleted")
+                self._send_node_event(_pod, _pod, "deleted")
             await self.relays.notify("remove-pod-sandbox", self._plugin_pod(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
@@ -273,9 +272,9 @@ class ServedNode(PodObserver):
 
     def _report_pod_exit(self, pod: str) -> None:
         if pod in self.plans:
-            self._notice(pod, pod, "stopped")
+            self._send_node_event(pod, pod, "stopped")
 
-    def _notice(self, identity: str, pod: str, what: str) -> None:
+    def _send_node_event(self, identity: str, pod: str, what: str) -> None:
         status = None
         if pod in self.plans and pod in self.pods():
             with suppress(CallError):
@@ -285,11 +284,11 @@ class ServedNode(PodObserver):
         finish(self.events.send(event))  # the queue never waits for its subscribers
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, object]]) -> None:
-        with self._calling(event, given) as pod:
+        with self._pod_with_containerd_errors(event, given) as pod:
             await self.containers.tasks.shielded(call(pod))
 
     @contextmanager
-    def _calling(self, event: str, given: str) -> Iterator[str]:
+    def _pod_with_containerd_errors(self, event: str, given: str) -> Iterator[str]:
         pod = self.find_pod(given, event)
         with use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self.deviates()):
             yield pod
@@ -302,8 +301,8 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 def applicable(profile: str, machine: str) -> str:
     """Return the part of *profile* that applies to *machine*.
 
-    *profile* consists of names joined by ``+``. A name applies if it is a profile of *machine* or a version of such a
-    profile.
+    *profile* consists of names joined by ``+``. A name applies if it is a profile of *machine*, or a version to which
+    such a profile applies.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

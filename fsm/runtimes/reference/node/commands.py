@@ -137,7 +137,7 @@ def _simple_command(name: str, words: Sequence[str], inside: Command) -> Script:
         case "tail", options if "-f" in options or "-F" in options:
             return Script(seconds=inf)
         case "kill", [*options, "1"]:
-            return Script(kills=_signal(options))
+            return Script(kills=_signal_number(options))
         case _ if name in FIXED:
             return Script(said=(Said.text(FIXED[name](inside) + "\n"),))
         case _:
@@ -187,7 +187,7 @@ def _duration(word: str) -> float | None:
 
 
 def exit_code(word: str) -> int:
-    """Return the exit code of a shell that executes ``exit`` with *word*.
+    """Return the exit code of a shell that executes ``exit`` with the argument *word*.
 
     >>> exit_code("3"), exit_code("259"), exit_code("three"), exit_code("")
     (3, 3, 2, 0)
@@ -197,7 +197,7 @@ def exit_code(word: str) -> int:
     return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (longer words are invalid)
 
 
-def _signal(options: Sequence[str]) -> int:
+def _signal_number(options: Sequence[str]) -> int:
     word = options[-1].lstrip("-").removeprefix("SIG") if options else "TERM"
     return int(word) if word.isdecimal() and len(word) < 3 else SIGNALS.get(word, SIGNALS["TERM"])  # noqa: PLR2004
 
@@ -212,10 +212,10 @@ def _line(text: str, inside: Command = NOWHERE) -> Script:
     >>> waits.reads, waits.as_read, waits.on_term
     ('/shared/pipe', True, None)
     """
-    return _sequence(_steps(text), inside)
+    return _script_of_steps(_steps(text), inside)
 
 
-def _sequence(steps: Iterator[Step], inside: Command) -> Script:
+def _script_of_steps(steps: Iterator[Step], inside: Command) -> Script:
     done, variable = Script(), ""
     for operator, words, source, target in steps:
         if {"&&": bool(done.code), "||": not done.code}.get(operator):
@@ -223,7 +223,7 @@ def _sequence(steps: Iterator[Step], inside: Command) -> Script:
         if words[0] == "done":
             break
         if (first := _loop(words)) is not None:
-            body = _sequence(chain(first, steps), inside)
+            body = _script_of_steps(chain(first, steps), inside)
             return replace(done, seconds=inf, loop=body, loop_at=done.seconds)
         match words:
             case ["read", name] if source:
@@ -233,7 +233,7 @@ def _sequence(steps: Iterator[Step], inside: Command) -> Script:
             case ["trap", action, *_]:
                 done = replace(done, on_term=_line(action).code if action else None)
             case ["do", *rest] | ["exec", *rest] | rest if rest:
-                done = _run_after(done, rest, inside, target)
+                done = _append_command(done, rest, inside, target)
         if words[:1] in (["exit"], ["exec"]) or done.seconds == inf:
             break
     return done
@@ -249,7 +249,7 @@ def _loop(words: Sequence[str]) -> Sequence[Step] | None:
             return None
 
 
-def _run_after(done: Script, words: Sequence[str], inside: Command, target: str) -> Script:
+def _append_command(done: Script, words: Sequence[str], inside: Command, target: str) -> Script:
     words = [VARIABLE.sub(lambda name: inside.variables.get(name[1], ""), word) for word in words]
     try:
         then = script(words, inside)

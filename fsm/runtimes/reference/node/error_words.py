@@ -19,7 +19,7 @@ def _texts() -> dict[str, Any]:
 
 
 def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
-    """Return the id in *known* that begins with *given*, or *given* itself if there is none.
+    """Return the id in *known* that begins with *given*, or *given* itself if no id does.
 
     Raise :class:`~fsm.runtimes.reference.driven.CallError` if *given* is empty or ambiguous. The message contains
     *kind*, which is containerd's word for such objects.
@@ -42,8 +42,8 @@ def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
 def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "") -> str:
     """Return the message with which containerd refuses a call.
 
-    *given* is the id of the container or pod, and *shows* is the state that clients see. *doing* is ``starting`` or
-    ``removing`` while such a call is in progress, and ``deviation`` if the refusal is a deviation.
+    *given* is the id that the caller has used, and *shows* is the state that clients see. *doing* is ``starting`` or
+    ``removing`` while a start or removal is in progress, and ``deviation`` if the refusal is a deviation.
 
     >>> refusal_text("container", "start", "c1", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'
@@ -57,7 +57,7 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 
 @contextmanager
 def use_containerd_errors(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
-    """Replace the message of a refused call with containerd's message.
+    """Replace the message of a call that is refused within the context with containerd's message.
 
     *given* is the id that the caller has used. If *deviates* is true, and the profile has a deviation that refuses the
     call, the call is refused before the context is entered. Calls for absent entities never deviate.

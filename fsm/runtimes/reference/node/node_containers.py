@@ -117,7 +117,7 @@ class NodeContainers(Containers):
     making: dict[str, NodeContainer] = field(default_factory=dict, init=False)
     names: dict[str, str] = field(default_factory=dict, init=False)
     tasks: Tasks = field(default_factory=Tasks, init=False)
-    exits: Tasks = field(default_factory=Tasks, init=False)  # relays of exits, which outlive the containers
+    exits: Tasks = field(default_factory=Tasks, init=False)  # tasks that relay exits, even of removed containers
 
     async def close(self) -> None:
         workloads = [container.world.workload for container in self.store.values() if container.world.workload]
@@ -231,7 +231,7 @@ class NodeContainers(Containers):
         except WorldError as error:
             self.use("exec-sync", container.id, f"failed to exec in container: failed to start exec: {error}")
             raise
-        if container.watch and workload.exit:  # the command has ended the container
+        if container.watch and workload.exit:  # the command has killed the container's main process
             await asyncio.wait([container.watch])
         else:
             self.use("exec-sync", container.id)
@@ -279,7 +279,7 @@ class NodeContainers(Containers):
         self._call(container, "stop", given)
         await self._await_exit(container)
         # A plugin must never see a start after a stop, but a created container can be started even after a stop.
-        # Therefore, the stop of a created container is relayed only under a profile, as in containerd.
+        # The stop of a created container is therefore relayed only under a profile of containerd, which relays it.
         if known and (self.relays.release or container.shows != CREATED):
             await self.relays.notify("stop-container", container.pod, container.for_plugins())
 

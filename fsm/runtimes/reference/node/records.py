@@ -26,9 +26,9 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=partial(MessageToDict, preservin
 
 
 class Records(Generic[T]):
-    """Files in the directory *root*, each with a record of the type *kind*.
+    """Files in the directory *root*, each of which holds a record of the type *kind*.
 
-    Each file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing
+    A file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing
     is kept.
 
     >>> import tempfile

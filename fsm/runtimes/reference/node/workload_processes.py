@@ -63,7 +63,7 @@ class ChildProcess(Workload):
         """Send SIGTERM to the command. Any other signal kills the command and everything that it has started."""
         if self._process.poll() is not None:
             return
-        if number == SIGTERM and (leader := _child(_child(self.pid))):
+        if number == SIGTERM and (leader := _first_child(_first_child(self.pid))):
             with suppress(OSError):
                 os.killpg(leader, SIGTERM)
                 return
@@ -159,7 +159,7 @@ def _environment(command: Command) -> Mapping[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), **command.variables}
 
 
-def _child(pid: int) -> int:
+def _first_child(pid: int) -> int:
     with suppress(OSError, IndexError):
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
     return 0
@@ -221,7 +221,7 @@ class SimulatedProcess(Workload):
     ) -> int:
         code, passed = plan.code, now
         if plan.reads:
-            line = await _first_line(command.here(plan.reads))
+            line = await _read_first_line(command.here(plan.reads))
             code = exit_code(line.decode(errors="replace").strip()) if plan.as_read else code
         for said in plan.speech():
             if said.at < passed:
@@ -274,7 +274,7 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[ContainerRecor
     return launch
 
 
-async def _first_line(path: str) -> bytes:
+async def _read_first_line(path: str) -> bytes:
     loop, readable, received = asyncio.get_running_loop(), asyncio.Event(), b""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -212,7 +212,7 @@ class Workload(ABC):
         """
 
     def feed(self, data: bytes) -> None:
-        """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
+        """Write *data* to the standard input of the process, if it has one. Empty *data* closes the input."""
         if self._input is None or self._input_ended or self.exit:
             return
         if data:
@@ -246,8 +246,8 @@ class ContainerWorld(SimulatedWorld):
     """The environment of a container on a node.
 
     ``launch`` starts the workload, or continues the process in ``record``. The record is saved in ``kept`` as long as
-    containerd also has a record of the container. If ``refusal`` is not empty, the next operations fail for that
-    reason.
+    containerd also has a record of the container. If ``refusal`` is not empty, :meth:`run` and :meth:`use` fail
+    for that reason.
     """
 
     record: ContainerRecord

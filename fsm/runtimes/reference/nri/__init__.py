@@ -253,7 +253,7 @@ class NRI:
                 self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
 
     def register(self, plugin: Plugin) -> None:
-        """Let *plugin* join. It receives the existing pods and containers, and from then on all requests.
+        """Let *plugin* join. It receives the existing pods and containers, and then all further requests.
 
         Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
         :class:`RegistrationError` if the plugin fails or must not join.
@@ -267,11 +267,11 @@ class NRI:
 
     def disconnect(self, plugin: Plugin) -> None:
         with self._life.call("leave") as acts:
-            for connection in self._connections(plugin) if acts else ():
+            for connection in self._connections_of(plugin) if acts else ():
                 connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
-        """Keep plugins from joining until the block is released. If one is already joining, wait for it first."""
+        """Keep plugins from joining until the block is released. If a plugin is joining, wait for it first."""
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
@@ -291,7 +291,7 @@ class NRI:
                 return
             if plugin is None:
                 self.domains.change(updates)
-            elif connections := self._connections(plugin):
+            elif connections := self._connections_of(plugin):
                 finish(connections[0].request_updates(partial(self._update, updates)))
             else:
                 raise NRIError("a plugin that is not connected cannot request updates", code="UNAVAILABLE")
@@ -299,7 +299,7 @@ class NRI:
     async def _update(self, updates: Iterable[Update]) -> None:
         self.domains.change(updates)
 
-    def _connections(self, plugin: Plugin) -> list[Connection]:
+    def _connections_of(self, plugin: Plugin) -> list[Connection]:
         return [connection for connection in self._plugins.joined if connection.plugin is plugin]
 
     def relay(

@@ -27,7 +27,7 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 
 
 class Plugin(Protocol):
-    """Base class of plugins in this process. A separate thread makes all calls of a plugin in order.
+    """Base class of plugins in this process. A plugin's methods are called in order on a separate thread.
 
     ``index`` has two digits. Plugins are called in ascending order of their indices. ``name`` consists of letters,
     digits, and the characters ``_ . + -``. ``events`` are the requests to which the plugin subscribes, as names or as a
@@ -58,11 +58,11 @@ class Plugin(Protocol):
         return False
 
     def launch(self) -> None:
-        """Start the plugin's process, if it has one. May raise any exception."""
+        """Start the plugin's process, if it has one. This may raise any exception."""
         return
 
     def close(self) -> None:
-        """Called when the runtime closes the connection. Must return immediately."""
+        """Called when the runtime closes the connection. This must return immediately."""
         return
 
 
@@ -210,7 +210,7 @@ class UpstreamConnection(Connection):
         self.launched = True
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin, or rename it if it is listed. A wrong name does not close the connection.
+        """Register the plugin, or rename it if it is listed. An invalid name does not close the connection.
 
         Renaming uses a channel that is read only once, so the next registration hangs until the plugin times out.
         """

@@ -290,7 +290,7 @@ class RelayedEntities:
         self.containers = EntityStates("nri-container", release)
 
     async def relay(self, request: Request, send: SendRequest) -> MergedAnswers | None:
-        """Apply the event of *request* to its pod or container, and *send* the requests that follow from the event.
+        """Apply the event of *request* to its pod or container, and pass each request that follows from it to *send*.
 
         Return the answers to the last request, or ``None`` if nothing was sent. If the machine replies with an error,
         raise that error.
@@ -311,8 +311,8 @@ class RelayedEntities:
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[MergedAnswers]) -> str:
     """Return the outcome that follows from the results of the relayed requests.
 
-    The last request decides, unless it has succeeded and an earlier request has lost a plugin. Then the first request
-    that has lost a plugin decides.
+    If a request before the last one has lost a plugin, and the last request has not failed, the first request that has
+    lost a plugin decides. Otherwise, the last request decides.
     """
     if not relayed:
         return ""

@@ -49,7 +49,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A resource change that a plugin requests. If ``ignore_failure`` is true, its failure is not an error."""
+    """A resource change that a plugin requests. If ``ignore_failure`` is true, a failed change is not an error."""
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -95,7 +95,7 @@ def known(relayed: Collection[str]) -> frozenset[str]:
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
     """Return the events in *requested*, which is a collection of names or a bit mask.
 
-    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for any other event.
+    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for a nonexistent event.
 
     >>> sorted(subscribed(0b1001, REQUESTS)), subscribed((), REQUESTS) == subscribed(0, REQUESTS) == frozenset(REQUESTS)
     (['CreateContainer', 'RunPodSandbox'], True)
@@ -161,7 +161,7 @@ ContainerChange: TypeAlias = Update | Eviction
 
 
 class ChangesFailedError(NRIError):
-    """Some updates or evictions of containers, listed in ``failed``, have failed. All others were made."""
+    """The updates or evictions of containers that ``failed`` lists have failed. All others were made."""
 
     def __init__(self, failed: Sequence[ContainerChange]) -> None:
         self.failed: Final = tuple(failed)

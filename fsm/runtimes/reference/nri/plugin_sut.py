@@ -60,12 +60,12 @@ class ScriptedPlugin(Plugin):
 
     @property
     def name(self) -> str:
-        self._play()
+        self._play_script()
         return next(self._names)
 
     @property
     def events(self) -> Sequence[str] | int:
-        self._play("Configure")
+        self._play_script("Configure")
         return 1 << len(REQUESTS) if self.script == "bad-events" else SUBSCRIBED
 
     def launch(self) -> None:
@@ -73,21 +73,21 @@ class ScriptedPlugin(Plugin):
             raise OSError("no such file")
 
     def synchronize_part(self, _pods: Sequence[Pod], _containers: Sequence[Container]) -> bool:
-        self._play("Synchronize")
+        self._play_script("Synchronize")
         return self.script != "not-split"
 
     def synchronize(self, _pods: Sequence[Pod], _containers: Sequence[Container]) -> Sequence[Update]:
-        self._play("Synchronize")
+        self._play_script("Synchronize")
         return ()
 
     def handle(self, _request: Request) -> Answer:
-        self._play("request")
+        self._play_script("request")
         return Answer()
 
     def close(self) -> None:
         self._outputs.append("closed")
 
-    def _play(self, *output: str) -> None:
+    def _play_script(self, *output: str) -> None:
         self._outputs += output
         if self.script == "error":
             raise NRIError("no", code="INTERNAL")
@@ -251,7 +251,7 @@ class _Gate(Clock):
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
         del until  # calls wait without a time limit
-        process = _current()
+        process = _current_process()
         while True:
             changed.release()
             order = process.order()
@@ -261,7 +261,7 @@ class _Gate(Clock):
             process.steps.put("stays")
 
 
-def _current() -> _Process:
+def _current_process() -> _Process:
     process = threading.current_thread()
     assert isinstance(process, _Process)  # noqa: S101  (no other thread uses the lock)
     return process
@@ -286,7 +286,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
     def reset(self) -> None:
         super().reset()
-        lock = self._kind(_Gate(), lambda _, step: _current().steps.put(step))
+        lock = self._kind(_Gate(), lambda _, step: _current_process().steps.put(step))
         join = partial(lock.joining, timeout=REGISTRATION)
         self._processes = {"plugin": _Process("plugin", "sync-writer", join)}
         self._processes |= {name: _Process(name, "sync-reader", lock.block) for name in ("call.1", "call.2")}

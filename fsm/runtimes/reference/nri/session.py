@@ -36,8 +36,8 @@ class Config:
     """The configuration of an NRI interface.
 
     Timeouts are in seconds, and 0 means the default. If ``disable_connections`` is true, only plugins that are passed
-    at the start can join. A message to a joining plugin has at most ``sync_objects`` pods and containers, or any number
-    if that is 0. Raise :class:`ValueError` if a timeout or ``sync_objects`` is negative.
+    at the start can join. A message to a joining plugin has at most ``sync_objects`` pods and containers; 0 means any
+    number. Raise :class:`ValueError` if a timeout or ``sync_objects`` is negative.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
@@ -149,10 +149,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @abstractmethod
     def _close(self) -> None:
-        """Close the connection, which the runtime no longer uses. Must return immediately."""
+        """Close the connection, which the runtime no longer uses. This must return immediately."""
 
     def _start_process(self) -> None:
-        """Start the plugin's process, if it has one. May raise any exception."""
+        """Start the plugin's process, if it has one. This may raise any exception."""
 
     @property
     def listed(self) -> bool:
@@ -349,9 +349,9 @@ def parts(
     most: float = inf,
     size: Callable[[Pod | Container], int] = lambda _: 1,
 ) -> list[tuple[list[Pod], list[Container]]]:
-    """Divide *pods* and *containers* into parts that are no larger than *most*.
+    """Divide *pods* and *containers* into parts. The maximum size of a part is *most*.
 
-    *size* measures an object. An object that is larger than *most* gets a part of its own.
+    *size* measures an object. An object that exceeds the maximum gets a part of its own.
 
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])

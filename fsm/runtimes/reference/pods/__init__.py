@@ -116,12 +116,12 @@ class Pods:
         pod = self._find_existing(id, "status")
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
         kept = asdict(pod.metadata(pod.shows))
-        return PodStatus(**kept, pid=self._sandbox(pod).pid, addresses=self.network.addresses(id))
+        return PodStatus(**kept, pid=self._sandbox_record(pod).pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in the pod *id*, with *create* if it is given.
+        """Create a container in the pod *id*, by calling *create* if it is given.
 
-        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
+        The contract leaves open whether a pod accepts containers when it is not ready. Without a profile, it does not.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -269,7 +269,7 @@ class Pods:
     async def _end(
         self, id_: str, event: str, outcomes: Mapping[str, tuple[str, ...]], then: Callable[[Pod], object]
     ) -> None:
-        """Stop a pod for the call *event*, and then call *then* to complete the call."""
+        """Stop a pod for the call *event*. To complete the call, *then* is called with the pod."""
         pod = self.find(id_)
         async with pod.lock:
             if pod.is_noop(event):
@@ -303,11 +303,11 @@ class Pods:
                 if error.code != "NOT_FOUND":
                     raise
             reached = "ended"
-            pod.exit = pod.exit or self._sandbox(pod).exit
+            pod.exit = pod.exit or self._sandbox_record(pod).exit
             await perform(lambda: self.observer.stopped(pod.id))
             self.network.teardown(pod.id)
         except FAILURES as error:
-            if reached == "held" and self._sandbox(pod).exit:
+            if reached == "held" and self._sandbox_record(pod).exit:
                 reached = "ended"  # the failure came after the exit
             return reached, str(error)
         return "freed", ""
@@ -317,7 +317,7 @@ class Pods:
         await self.controller.shutdown(pod.id)
         self.metadata.delete(pod.id)
 
-    def _sandbox(self, pod: Pod) -> SandboxRecord:
+    def _sandbox_record(self, pod: Pod) -> SandboxRecord:
         with suppress(CallError):
             return self.controller.status(pod.id)
         return SandboxRecord()

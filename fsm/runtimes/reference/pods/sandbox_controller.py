@@ -296,7 +296,7 @@ def _state_after_restart(world: Processes) -> str:
 
 
 class UpstreamController(Controller):
-    """containerd's controller, in which a sandbox stays ready until its task is deleted, and waits may be forgotten."""
+    """containerd's controller. A sandbox stays ready until its task is deleted, and waiting calls may be forgotten."""
 
     profile = "upstream"
     _silent = False  # true while an exit is recorded without notifying the waiting callers

@@ -21,7 +21,7 @@ from fsm.runtimes.reference.driven import CallError, Driven, Faults, WorldError
 
 @dataclass(eq=False)
 class Containers:
-    """The containers of all pods. This base class has none, and its methods fail if their step is in *faults*.
+    """The containers of all pods. This base class has no containers. A method fails if its step is in *faults*.
 
     Every method may be a coroutine function, and may raise :class:`WorldError`.
     """
@@ -46,7 +46,7 @@ class PodObserver:
     """Base class of observers that are notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Called when a pod's pause process has started, before the pod is ready. May raise :class:`WorldError`."""
+        """Called when a pod's pause process has started, before the pod is ready. It may raise :class:`WorldError`."""
 
     def stopped(self, _pod: str) -> object:
         """Called when a pod is being stopped, after its pause process has ended."""
@@ -74,7 +74,7 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages in order. If one fails, undo it and all earlier ones in reverse order until one cannot be undone.
+    """Make all stages in order. If a stage fails, undo it and all earlier stages in reverse order until an undo fails.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -113,7 +113,7 @@ class Leases:
     """Leases of network addresses to pods, like the leases of CNI's host-local plugin.
 
     Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once. Every method
-    may raise :class:`OSError` and :class:`WorldError`, and always does if its name is in *faults*.
+    may raise :class:`OSError` and :class:`WorldError`. A method fails if its name is in *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -247,7 +247,7 @@ class MetadataStore:
         return metadata
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Delete the metadata of the pod *id*. Do this last, because a restart cannot find the pod without it."""
+        """Delete the metadata of the pod *id*. Do this last, because a restart cannot find a pod without metadata."""
         durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()

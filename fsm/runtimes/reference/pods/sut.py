@@ -172,7 +172,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     def _happen(self, event: str) -> object:
         if "disk" in self.faults:
-            hide(self._disk)
+            hide(self._pod_folder)
         return super()._happen(event)
 
     def _actions(self) -> Mapping[str, Action]:
@@ -208,7 +208,7 @@ class PodsSUT(LoopSUT[Pods]):
     async def restart(self) -> None:
         await self.pods.close()
         await self._controller.close()
-        world, file = self.worlds.get(self._last), self._disk / "metadata.json"
+        world, file = self.worlds.get(self._last), self._pod_folder / "metadata.json"
         if "dead" in self.faults and world is not None:
             world.die()
         if "damage" in self.faults and file.exists():
@@ -222,7 +222,7 @@ class PodsSUT(LoopSUT[Pods]):
         return self.pods.find(self._last)
 
     @property
-    def _disk(self) -> Path:
+    def _pod_folder(self) -> Path:
         return self._home / "pods" / self._last
 
     def _world(self, name: str) -> Processes:
@@ -233,7 +233,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     def _clear_faults(self) -> None:
         super()._clear_faults()
-        restore(self._disk)
+        restore(self._pod_folder)
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -314,7 +314,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         }
 
     def start(self) -> None:
-        with suppress(CannotHappenError):  # a second start is unspecified
+        with suppress(CannotHappenError):  # the machine does not specify a second start
             self.controller.start(NAME)
 
     async def create(self) -> None:
