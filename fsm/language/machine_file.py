@@ -35,6 +35,8 @@ def form_of(value: Any) -> str:  # noqa: ANN401  (any TOML value)
 
 BY_FORM: Final = Discriminator(form_of)
 
+MOST_SECONDS: Final = 1_000_000_000  # 31 years; nanoseconds then fit into 64 bits
+
 Text: TypeAlias = Annotated[str, Tag("<text>")]
 
 Texts: TypeAlias = Annotated[Text | Annotated[list[str], Tag("<list>")], BY_FORM]
@@ -58,7 +60,9 @@ class WrittenOutcome(Form):
     begins: Name | None = Field(None, description="The state in which the call is in progress.")
     reply: ReplyOrList = Field("ok", description="The reply, or a list of possible replies.")
     emits: list[str] = Field(default=[], description="The outputs, in order.")
-    within: int | None = Field(None, ge=1, description="Seconds after which the entity must have left the next state.")
+    within: int | None = Field(
+        None, ge=1, le=MOST_SECONDS, description="Seconds after which the entity must have left the next state."
+    )
     aliases: list[str] = Field(default=[], description="The labels of the outcome in drawings.")
 
 
@@ -189,7 +193,9 @@ class WrittenDemand(Form):
         alias="not-before",
         description="Times that must not be before another time, provided that both are set.",
     )
-    slack: float = Field(0, ge=0, description="With 'not-before': the number of seconds by which a time may be early.")
+    slack: float = Field(
+        0, ge=0, le=MOST_SECONDS, description="With 'not-before': the number of seconds by which a time may be early."
+    )
     values: FieldValues = Field(default={}, description="Fields that must have one of these values.")
     iff: FieldValues = Field(default={}, description="Fields of which all or none must have one of these values.")
     keeps: list[Name] = Field(default=[], description="Fields that must not change once set, until an interruption.")

@@ -376,6 +376,14 @@ class Vocabulary:
                 return f"a list, each entry {self._alternatives_text(self._forms(items))}"
             case {"type": "boolean"}:
                 return "true or false"
+            case {"type": "integer" | "number" as kind}:
+                number = "a whole number" if kind == "integer" else "a number"
+                match form:
+                    case {"minimum": least, "maximum": most}:
+                        return f"{number} from {least} to {most:,}"
+                    case {"minimum": least}:
+                        return f"{number}, at least {least}"
+                return number
             case _:
                 return "a table"
 

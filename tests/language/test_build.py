@@ -144,6 +144,10 @@ CASES = [
     ("FSM132", DOOR, PROFILE, f'{FIELDS}keeps = ["opend"]  # here\n{PROFILE}', "unknown field 'opend'", "did you mean 'opened'?"),
     ("FSM133", DOOR, PROFILE, f'{FIELDS}not-before = {{ opened = "code" }}  # here\n{PROFILE}', "field 'code' has the kind int and cannot be before another", "name a field of kind time"),
     ("FSM133", DOOR, PROFILE, f'{FIELDS}values = {{ code = ["wind"] }}  # here\n{PROFILE}', "field 'code' has the kind int and cannot be 'wind'", "name a field of kind text"),
+    *(
+        ("FSM012", DOOR, PROFILE, f'{FIELDS}set = ["opened"]\nslack = {slack}  # here\n{PROFILE}', f"requires.open-is-dated.slack is {slack}", "give a number from 0 to 1,000,000,000")
+        for slack in ("1e+308", "inf", "nan", "-1")
+    ),
     ("FSM134", DOOR, 'shows = "OPEN" }', 'shows = "OPEN", kind = "initial" }  # here', "state 'open' has the kind initial, but the machine begins in 'shut'", "leave out 'kind', or choose one of active, final, error, pending"),
     ("FSM134", DOOR, 'about = "Closed.", shows = "CLOSED" }', 'about = "Closed.", shows = "CLOSED", kind = "final" }  # here', "state 'shut' has the kind final, but the machine begins in 'shut'", "leave out 'kind': the initial state always has the kind initial"),
     ("FSM102", DOOR, PROFILE, FIELDS.replace(IN, '["opne"]  # here') + 'set = ["opened"]\n' + PROFILE, "unknown state 'opne'", "did you mean 'open'?"),

@@ -57,6 +57,7 @@ CASES = [
     ("FSM012", 'ignores = ["shut"]', 'ignores = [\n"shut",\n7,  # here\n]', "event.slam.ignores[1] is 7", "give the name of a state, or '*'"),
     ("FSM012", 'ignores = ["shut"]', "ignores = { }  # here", "event.slam.ignores is a table", "give a list"),
     ("FSM012", 'ignores = ["shut"]', "interrupts = 1979-05-27  # here", "event.slam.interrupts is 1979-05-27", "give true or false"),
+    ("FSM012", "moves  = { shut = ", 'moves  = { shut = [{ to = "gone", within = 99999999999999 }] }  # here\n#', "event.warp.moves.shut[0].within is 99999999999999", "give a whole number from 1 to 1,000,000,000"),
     ("FSM012", 'kind   = "hidden"', 'kind   = "hiden"  # here', "event.warp.kind is 'hiden'", "did you mean 'hidden'? values: call, signal, hidden"),
     ("FSM012", 'kind   = "hidden"', "kind   = true  # here", "event.warp.kind is true", "give one of 'call', 'signal', 'hidden'"),
     ("FSM012", 'rpc     = "PushDoor"', f"rpc = 0x{'f' * 5000}  # here", "event.push.rpc is 0xffff", "give text in quotes"),
