@@ -121,9 +121,12 @@ def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
             states = [machine.initial] if found.begins else list(machine.states)
             assert not _possible(machine, found.operations, states), (part, number)
             assert answer.operation in found.operations
-            others = tuple(replace(each, returned=None) for each in found.beside)
-            if not any(machine.events[each.event].ends for each in others if each.event):
-                first, *rest = found.operations
+            first, over = found.operations[0], answer.operation.returned
+            pending = (each for each in seen.operations if each not in found.operations and each.called >= first.called)
+            begun = (each for each in pending if over is None or each.called <= over)
+            others = tuple(replace(each, returned=None) for each in (*found.beside, *begun))
+            if not any(machine.events[each.event].ends for each in (first, *others) if each.event):
+                _, *rest = found.operations
                 assert _possible(machine, (*rest, *others, replace(first, returned=None)), list(machine.states))
                 last = tuple(
                     replace(each, returned=None) if each is answer.operation else each for each in found.operations
