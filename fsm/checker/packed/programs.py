@@ -194,15 +194,17 @@ class Writing:
 
     def _write_dependencies(self, event: JointRow) -> tuple[int, int, int, int]:
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
+        reads: list[tuple[int, ...]] = []
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
             at = self._vector.fields[digit]
-            self._reads.append((at.word, at.shift, at.mask, min(size, MOST_REMEMBERED)))
+            reads.append((at.word, at.shift, at.mask, size))
             others[at.word] &= ~(at.mask << at.shift)
             size *= at.mask + 1
+        if size > MOST_REMEMBERED:
+            return first, first, kept, -1
+        self._reads += reads
         self._kept += others
-        if size > MOST_REMEMBERED:  # the factors in reads are not used
-            return first, len(self._reads), kept, -1
         self.memo += size
         return first, len(self._reads), kept, place
 
