@@ -5,7 +5,7 @@ The monitor computes each missing step, and adds it to the table if it changes n
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
@@ -332,6 +332,7 @@ def _table(beliefs: int, kinds: int) -> StepTable:
 
 def _widen(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     wider = _table(beliefs, kinds)
-    for new, old in zip(wider, table, strict=True):
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(wider, table, strict=True)
+    for new, old in pairs:
         new[tuple(map(slice, old.shape))] = old
     return wider
