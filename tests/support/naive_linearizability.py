@@ -34,8 +34,9 @@ class Now(NamedTuple):
         return self._replace(calls=tuple(sorted(others.items())))
 
 
-def linearizable(machine: Machine, history: History) -> bool:
-    return all(_Entity(machine, part, entity).legal() for entity, part in history.parts())
+def linearizable(machine: Machine, history: History, begun: frozenset[Operation] = frozenset()) -> bool:
+    """Check whether *history* is legal if the calls *begun* have begun before it, in the initial state."""
+    return all(_Entity(machine, part, entity).legal(begun) for entity, part in history.parts())
 
 
 def explained(machine: Machine, history: History) -> bool:
@@ -77,12 +78,15 @@ class _Entity:
             met.update(following)
         return False
 
-    def legal(self) -> bool:
-        possible = self.closed({Now(self.machine.initial, (), 0)})
+    def legal(self, begun: frozenset[Operation]) -> bool:
+        first = Now(self.machine.initial, (), 0)
+        for number, each in enumerate(self.operations):
+            first = first.with_call(number, "begun") if each in begun else first
+        possible = self.closed({first})
         for _, returns, number in self.instants():
             if returns:
                 possible = {now.with_call(number, None) for now in possible if (number, "over") in now.calls}
-            else:
+            elif self.operations[number] not in begun:
                 possible = self.closed({now.with_call(number, "asked") for now in possible})
         return any(self.outputs is None or now.came == len(self.outputs) for now in possible)
 
