@@ -19,7 +19,7 @@ from toml_text import toml_text
 
 import fsm.language.machine_file
 from fsm.language.library import home
-from fsm.language.vocabularies import Vocabulary, schema
+from fsm.language.vocabularies import Stated, Vocabulary, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -248,9 +248,15 @@ def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
         (("event", "push"), "a table"),
         (("event", "push", "interrupts"), "true or false"),
         (("event", "push", "moves", "x", "emits"), "a list, each entry text in quotes"),
+        (("event", "push", "moves", "x", 0, "within"), "a whole number from 1 to 1,000,000,000"),
+        (("requires", "x", "values", "code", 0), "a whole number, or text in quotes"),
         (("event", "push", "moves", "x"), "a name of letters, digits, '_', '.' and '-', or a table, or a list of them"),
     ],
     ids=str,
 )
 def test_says_what_is_expected_at_a_path(path: tuple[str | int, ...], expected: str) -> None:
     assert expected == Vocabulary().expected(*path)
+
+
+def test_a_number_may_have_only_a_lower_limit() -> None:
+    assert "a whole number, at least 1" == Vocabulary(root=schema(Stated)).expected("expect", "states")
