@@ -114,7 +114,7 @@ def examine_any(
 
     If *count* is given, the results are for this number of copies, which may be too large to search.  Each claim is
     decided for any number of copies.  If this does not prove the claim, a run of two copies is replayed with *count*
-    copies, of which the others take no steps of their own.
+    copies.  The other copies take no steps of their own.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     deciding = _Deciding(

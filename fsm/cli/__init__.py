@@ -278,7 +278,7 @@ def _text_with_links(error: InputError) -> str:
 
 
 def _exit_with_error(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # A read that runs out of memory raises an OSError.
+    for each in (error, error.__cause__):  # The cause of an InputError may be a lack of memory.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:

@@ -326,5 +326,5 @@ def _labelled(client: CriClient, listing: str, chosen: Callable[[str], bool]) ->
 
 
 def listed(answer: CallAnswer) -> list[Any]:
-    """Return the entries of the list in *answer*, or an empty list if the call has failed."""
+    """Return the entries of the only list in *answer*, or an empty list if the call has failed."""
     return [entry for _, entries in answer.message.ListFields() for entry in entries] if answer.message else []

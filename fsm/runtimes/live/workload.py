@@ -82,7 +82,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import the OCI archive *content* into the containerd at the socket *endpoint*. An import can be repeated.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*. Importing it again has no effect.
 
     Raise :class:`InputError` if ``ctr`` fails, or is found neither in the daemon's directory nor in ``PATH``.
     """

@@ -26,7 +26,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=partial(MessageToDict, preservin
 
 
 class Records(Generic[T]):
-    """Files in the directory *root*, each of which holds a record of the type *kind*.
+    """The records of the type *kind* in the directory *root*, one in each file.
 
     A file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing
     is kept.
