@@ -119,6 +119,14 @@ class StepCache:
         return False in ends, True in ends  # a call that has begun may always begin its next stage
 
     @cached_property
+    def scope(self) -> tuple[tuple[str, ...], int]:
+        """The ranges to which searches restrict data, and the number of steps that lead out of these ranges."""
+        if not isinstance(table := self.table, InProgress) or table.data is None:
+            return (), 0
+        beyond = (table.beyond_scope.get((state, row.index), 0) for state in self.reached for row in table.rows)
+        return table.data.scope, sum(beyond)
+
+    @cached_property
     def _has_calls_between_steps(self) -> bool:
         if not isinstance(self.table, SystemTable) or not self.table.timed:
             return False
@@ -254,7 +262,9 @@ def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], 
     return predicate(condition, partial(_atom_test, table))
 
 
-def _atom_test(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
+def _atom_test(  # noqa: C901  (one case for each kind of atom)
+    table: TransitionSystem, condition: Atom
+) -> Callable[[Instant], bool]:
     match condition:
         case conditions.In(states=names, before=before):
             states = table.states  # the list grows while configurations are discovered
@@ -285,6 +295,11 @@ def _atom_test(table: TransitionSystem, condition: Atom) -> Callable[[Instant], 
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
         case conditions.StepEmits(output=output):
             return lambda at: output in at.outputs
+        case conditions.Compare():
+            if not isinstance(table, InProgress) or table.data is None:
+                raise TypeError("only machines have data")
+            test, values = table.data.test(condition), table.values
+            return lambda at: bool(test(values(at.state)))
         case _:
             assert_never(condition)
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
@@ -19,13 +19,15 @@ from fsm.checker.instants import Instant, InstantStep, SequenceNode, StepCache, 
 from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
+from fsm.machine.guards import may_agree
+from fsm.machine.terms import Values
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedSearch
 
 DONE = -1
 
-N = TypeVar("N", bound=tuple[int, ...])
+N = TypeVar("N", bound=tuple[Any, ...])
 
 
 def check_none(claim: Always | Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
@@ -264,14 +266,15 @@ def _total_counts(parts: Iterable[Counts]) -> Counts:
 class CallPair(NamedTuple):
     """A node of the search for two successive calls.
 
-    ``calls`` is the number of calls that have replied.  ``going`` tells whether the second call is in progress, and
-    ``between`` is the state between the two calls.
+    ``calls`` is the number of calls that have replied.  ``going`` tells whether the second call is in progress,
+    ``between`` is the state between the two calls, and ``given`` lists the possible arguments of the first one.
     """
 
     state: int
     calls: int = 0
     going: bool = False
     between: int = -1
+    given: tuple[Values, ...] = ()
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
@@ -327,22 +330,22 @@ class IdempotenceAutomaton:
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
         way, reply = step.way, step.taken.reply
         if node.calls:
-            if step.row == self.due(node):
+            if step.row == self.due(node) and may_agree(node.given, way.given):
                 yield self._second_call_edge(node, step)
             return
         yield SearchEdge(taken=step.taken, to=CallPair(way.to))
         granted = step.row in self._rows and reply == "ok" and not way.begins
         if granted and idle and (self.once is None or self.once(step.instants[-1])):
-            yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
+            yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to, given=way.given))
 
     def due(self, node: CallPair) -> int:
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _second_call_edge(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:
-        way, names = step.way, self.steps.table.states
+        way, table = step.way, self.steps.table
         if way.begins:
-            to = CallPair(way.to, node.calls, going=True, between=node.between)
+            to = CallPair(way.to, node.calls, going=True, between=node.between, given=node.given)
             return SearchEdge(taken=step.taken, to=to, found=bool(way.emits))
-        left = names[way.to] == names[node.between] and self.steps.table.idle(way.to)
+        left = table.settled(way.to) == table.settled(node.between) and table.idle(way.to)
         bad = bool(way.emits) or step.taken.reply != "ok" or not left
         return SearchEdge(taken=step.taken, to=CallPair(way.to), found=bad)

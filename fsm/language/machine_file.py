@@ -6,7 +6,7 @@ the names that a model mentions exist.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, StringConstraints, Tag
 
@@ -60,6 +60,13 @@ class WrittenOutcome(Form):
     begins: Name | None = Field(None, description="The state in which the call is in progress.")
     reply: ReplyOrList = Field("ok", description="The reply, or a list of possible replies.")
     emits: list[str] = Field(default=[], description="The outputs, in order.")
+    when: str | None = Field(
+        None, description="The condition on the data; 'otherwise' means that no other outcome of the cell applies."
+    )
+    set: Mapping[Name, str | int | bool] = Field(default={}, description="The new values of variables.")
+    chosen: bool = Field(
+        default=False, description="If true, the environment chooses among several outcomes that apply."
+    )
     within: int | None = Field(
         None, ge=1, le=MOST_SECONDS, description="Seconds after which the entity must have left the next state."
     )
@@ -162,8 +169,36 @@ class Happening(Cited):
         return self.kind or ("signal" if self.rpc is None else "call")
 
 
+class WrittenDomain(Form):
+    """The values of an argument: the integers in a range, true and false, or one of several words."""
+
+    about: str = ""
+    type: Literal["bool"] | None = Field(None, description="bool: true or false.")
+    from_: int | None = Field(None, alias="from", description="The smallest integer.")
+    to: int | None = Field(None, description="The largest integer.")
+    values: list[Name] | None = Field(None, description="The words.")
+    scope: bool = Field(
+        default=False,
+        description="If true, integers beyond the range also occur, but the checker does not search them.",
+    )
+
+
+class WrittenVariable(WrittenDomain):
+    """A variable of the machine."""
+
+    initial: int | bool | str | None = Field(
+        None, description="The first value. Default: the smallest integer, false, or the first word."
+    )
+    saturates: bool = Field(
+        default=False, description="If true, a value beyond the range becomes the nearest value in the range."
+    )
+    shown: bool = Field(default=False, description="If true, observers see the value.")
+
+
 class WrittenEvent(Happening, Cells):
-    """An event: its kind, its names, its clauses and its cells."""
+    """An event: its kind, its names, its arguments, its clauses and its cells."""
+
+    arguments: Mapping[Name, WrittenDomain] = Field(default={}, description="The arguments, by name.")
 
     like: Name | None = Field(None, description="The event whose kind, clauses and other cells this event inherits.")
     aliases: list[str] = Field(default=[], description="Its other names in drawings.")
@@ -305,6 +340,7 @@ class Written(Form):
     machine: Header
     states: Mapping[Name, WrittenState]
     define: Mapping[Name, list[Name]] = Field(default={}, description="Sets of states, by name.")
+    data: Mapping[Name, WrittenVariable] = Field(default={}, description="The variables of an entity, by name.")
     event: Mapping[Name, WrittenEvent]
     clause: Mapping[Name, WrittenClause] = {}
     fields: WrittenFields = WrittenFields()

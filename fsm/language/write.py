@@ -16,6 +16,7 @@ from tomlkit.items import Array, InlineTable, Table
 from fsm import machine as model
 from fsm.language.names import distinct
 from fsm.machine.fields import Exemption, Requirement
+from fsm.machine.terms import Variable
 
 WIDEST: Final = 110  # maximum width of a value in columns; a wider value becomes a separate table
 REST: Final = "*"
@@ -29,7 +30,7 @@ _PLAIN: Final[Mapping[type[model.Cell], str]] = {
 T = TypeVar("T")
 D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 
-_Word: TypeAlias = "str | bool | int | tuple[str, ...]"
+_Word: TypeAlias = "str | bool | int | tuple[str, ...] | tuple[tuple[str, str], ...]"
 
 _Way: TypeAlias = tuple[tuple[str, _Word], ...]  # one outcome: the words to write and their values
 
@@ -55,6 +56,7 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     _add(
         document, _without_empty(clause=_super_table(clauses), fields=_fields(machine), requires=_super_table(requires))
     )
+    _add(document, _without_empty(data=_super_table({name: _variable(each) for name, each in machine.data.items()})))
     document["event"] = _super_table({name: _event(machine, event, level) for name, event in machine.events.items()})
     profiles = {name: _profile(machine, profile) for name, profile in machine.profiles.items()}
     _add(document, _without_empty(profile=_super_table(profiles)))
@@ -81,6 +83,14 @@ def _states(machine: model.Machine) -> Table:
     return _table(written)
 
 
+def _variable(each: Variable) -> Table:
+    domain = {"from": each.low, "to": each.high} if each.number else {"values": each.words} if each.words else {}
+    entries = {**_without_empty(about=each.about), **domain, **({"type": "bool"} if each.truth else {})}
+    initial = {} if each.initial == each.low else {"initial": each.written(each.initial)}
+    beyond = {} if each.beyond == "error" else {each.beyond: True}
+    return _table(entries | initial | beyond, shown=each.shown)
+
+
 def _sentence(clause: model.Clause) -> dict[str, str]:
     return {"says": clause.says, clause.level: clause.source}
 
@@ -95,6 +105,10 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
     table = _table(
         named_kind | {"about": event.about}, aliases=event.aliases, interrupts=event.interrupts, clause=usual
     )
+    if event.arguments:
+        table["arguments"] = _inline_table(
+            {name: _inline_table(_variable(each)) for name, each in event.arguments.items()}
+        )
     if implied and (implied.level, implied.source) != (level, machine.source):
         table[implied.level] = implied.source
 
@@ -264,6 +278,9 @@ def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: 
         "stays": stays_here,
         "to": "" if way.begins or stays_here else way.to,
         "reply": () if plain else way.reply,
+        "when": way.when.text if way.when else "",
+        "set": tuple((each.variable, each.text) for each in way.updates),
+        "chosen": way.chosen,
         "emits": way.emits,
         "within": way.within,
         "about": way.about or (way.deviation.about if way.deviation else ""),
@@ -289,14 +306,16 @@ def _codes(codes: _Content) -> object:
 
 
 def _outcomes(ways: _Content) -> object:
-    written = [
-        _inline_table({word: _codes(value) if word == "reply" else value for word, value in way}) for way in ways
-    ]
+    written = [_inline_table({word: _written(word, value) for word, value in way}) for way in ways]
     if len(written) > 1:
         several = tomlkit.array()
         several.extend(written)
         return several.multiline(True)  # noqa: FBT003  (tomlkit has no other way)
     return written[0]["to"] if list(written[0]) == ["to"] else written[0]
+
+
+def _written(word: str, value: Any) -> object:  # noqa: ANN401  (any TOML value)
+    return _codes(value) if word == "reply" else _inline_table(dict(value)) if word == "set" else value
 
 
 def array_of(values: Iterable[object]) -> Array:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
+from fsm.machine.conditions import WrittenCondition
 from fsm.machine.fields import Exemption, FieldKind, Requirement
+from fsm.machine.terms import Update, Variable
 from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
@@ -60,6 +62,9 @@ class Outcome:
     ``reply`` lists the allowed replies, where ``error`` means any error.  It is empty for signals, and for an outcome
     with which a call only *begins*.  Such a call moves the entity to ``to``, and other events may happen there before
     the call ends.  If ``within`` is not 0, the entity must leave ``to`` for good within that many seconds.
+
+    The outcome is possible only if the data satisfy ``when``, and ``updates`` change them.  If ``chosen`` is true, the
+    environment chooses among the outcomes whose conditions the data satisfy; otherwise there is at most one.
     """
 
     name: str
@@ -71,6 +76,9 @@ class Outcome:
     about: str = ""
     aliases: tuple[str, ...] = ()
     deviation: Deviation | None = None
+    when: WrittenCondition | None = None
+    updates: tuple[Update, ...] = ()
+    chosen: bool = False
 
     def replies(self, reply: str) -> bool:
         return fits(reply, self.reply)
@@ -82,7 +90,8 @@ class Outcome:
         >>> failed.covers(Outcome(name="jammed", to="open", reply=("JAMMED",)))
         True
         """
-        return (self.to, self.begins, self.emits) == (other.to, other.begins, other.emits) and all(
+        same = (self.to, self.begins, self.emits, self.when, self.updates)
+        return same == (other.to, other.begins, other.emits, other.when, other.updates) and all(
             self.replies(reply) if reply != ANY_ERROR else ANY_ERROR in self.reply for reply in other.reply
         )
 
@@ -127,7 +136,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event with a cell for every state.
+    """An event with a cell for every state, and with ``arguments`` that its cells may read.
 
     For a call that takes time, ``ends`` maps states to the ways in which the call can end there.  In a state without
     an entry, the end of the call is unspecified.
@@ -141,6 +150,7 @@ class Event:
     rpc: str = ""
     aliases: tuple[str, ...] = ()
     interrupts: bool = False
+    arguments: Mapping[str, Variable] = field(default_factory=dict)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -253,10 +263,10 @@ class Omission:
 class Machine:
     """A lifecycle as a complete table of states and events.
 
-    ``fields`` maps the fields of a status to their kinds, and ``requires`` maps the names of clauses to their
-    requirements on these fields.  ``profile`` is the name of the profile that has been applied, if any, and
-    ``exemptions`` come from that profile.  ``omits`` maps events to the arrows that drawings may leave out.  It is
-    ``None`` if the model does not mention drawings.
+    ``data`` has the variables by name.  ``fields`` maps the fields of a status to their kinds, and ``requires`` maps
+    the names of clauses to their requirements on these fields.  ``profile`` is the name of the profile that has been
+    applied, if any, and ``exemptions`` come from that profile.  ``omits`` maps events to the arrows that drawings may
+    leave out.  It is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -277,6 +287,7 @@ class Machine:
     clauses: Mapping[str, Clause]
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     indefinite: tuple[str, ...] = ()
+    data: Mapping[str, Variable] = field(default_factory=dict)
     fields: Mapping[str, FieldKind] = field(default_factory=dict)
     requires: Mapping[str, Requirement] = field(default_factory=dict)
     exemptions: tuple[Exemption, ...] = ()

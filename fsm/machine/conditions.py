@@ -5,9 +5,11 @@ Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
+
+from fsm.machine.terms import COMPARISONS, Comparison, Range, Term, Values, bounds, evaluator, names_in
 
 T = TypeVar("T")
 
@@ -98,7 +100,20 @@ class StepEmits:
     output: str
 
 
-Atom: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compare:
+    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons."""
+
+    comparison: Comparison
+    left: Term
+    right: Term
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*names_in(self.left), *names_in(self.right))
+
+
+Atom: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits | Compare
 Condition: TypeAlias = Atom | Not | All | Some
 
 
@@ -193,3 +208,65 @@ def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool
             return lambda at: any(part(at) for part in some)
         case _:
             return of_atom(condition)
+
+
+def truth(condition: Condition, places: Mapping[str, int]) -> Callable[[Values], bool | None]:
+    """Return a function that evaluates a condition which consists of comparisons.
+
+    *places* maps the names in *condition* to indices of the values.  The result is ``None`` if it depends on unknown
+    values.
+
+    >>> from fsm.machine.terms import Constant, Read
+    >>> few = truth(Compare(comparison="<", left=Read(name="n"), right=Constant(value=2)), {"n": 0})
+    >>> few((1,)), few((2,)), few((None,))
+    (True, False, None)
+    """
+    match condition:
+        case Not(of=inner):
+            negated = truth(inner, places)
+            return lambda values: None if (found := negated(values)) is None else not found
+        case All(of=parts) | Some(of=parts):
+            decided = isinstance(condition, Some)  # one true part is enough for Some, and one false part for All
+            tests = [truth(part, places) for part in parts]
+
+            def of_parts(values: Values) -> bool | None:
+                unknown = False
+                for test in tests:
+                    found = test(values)
+                    if found is decided:
+                        return decided
+                    unknown = unknown or found is None
+                return None if unknown else not decided
+
+            return of_parts
+        case Compare(comparison=comparison, left=left, right=right):
+            compare, of_left, of_right = COMPARISONS[comparison], evaluator(left, places), evaluator(right, places)
+
+            def compared(values: Values) -> bool | None:
+                one, other = of_left(values), of_right(values)
+                return None if one is None or other is None else compare(one, other)
+
+            return compared
+        case _:
+            raise TypeError(f"{condition} is not about data")
+
+
+def truth_within(condition: Condition, box: Mapping[str, Range]) -> bool | None:
+    """Return the value of a condition on data if it is the same for all values in *box*, and ``None`` otherwise.
+
+    The result may also be ``None`` if the value is the same, but not if each range contains only one value.
+    """
+    match condition:
+        case Not(of=inner):
+            return None if (found := truth_within(inner, box)) is None else not found
+        case All(of=parts) | Some(of=parts):
+            decided = isinstance(condition, Some)
+            results = [truth_within(part, box) for part in parts]
+            return decided if decided in results else None if None in results else not decided
+        case Compare(comparison=comparison, left=left, right=right):
+            (low, high), (least, most) = bounds(left, box), bounds(right, box)
+            corners = {COMPARISONS[comparison](one, other) for one in (low, high) for other in (least, most)}
+            apart = comparison not in {"==", "!="} or high < least or most < low or (low == high and least == most)
+            return corners.pop() if len(corners) == 1 and apart else None
+        case _:
+            raise TypeError(f"{condition} is not about data")

@@ -15,7 +15,9 @@ from transitions import Machine as Transitions
 
 from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
+from fsm.machine.guards import encoded
 from fsm.machine.table import tabulate
+from fsm.machine.terms import Argument, Values
 
 
 class CannotHappenError(Exception):
@@ -66,7 +68,7 @@ class Driver:
             initial=machine.initial,
             auto_transitions=False,
         )
-        table = tabulate(machine)
+        self.table = table = tabulate(machine)
         for way, (row, state) in zip(table.ways, table.origin, strict=True):
             # With a target, the library would exit the state and enter it again.
             target = None if way.to == state else table.states[way.to]
@@ -96,6 +98,20 @@ class Driver:
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
         return self.machine.step(state, event) or ()
 
+    def possible(
+        self, state: str, event: str, values: Values, arguments: Values, *, ends: bool
+    ) -> list[tuple[Outcome, Values]]:
+        """Return the outcomes that the data allow, each with the values after it."""
+        outcomes = self.machine.step(state, event, ends=ends) or ()
+        if self.table.data is None or not outcomes:
+            return [(each, values) for each in outcomes]
+        row = self.table.row[event]
+        row = self.table.end[row] if ends else row
+        ways = self.table.step(self.table.states.index(state), row)
+        found = self.table.data.outcomes(ways, row, values, arguments) or ()
+        numbered = {way.index: each for way, each in zip(ways or (), outcomes, strict=True)}
+        return [(numbered[way.index], after) for way, after in found]
+
 
 class Position:
     """The current state of one entity, which :meth:`Driver.position` creates.  It is not thread-safe."""
@@ -109,28 +125,55 @@ class Position:
         self._leave = leave
         self._leaving = ""
 
+        self._values = driver.table.data.initial if driver.table.data else ()
+        self._given: dict[str, Values] = {}
+
     @property
     def state(self) -> str:
         return self._state
 
     @property
+    def data(self) -> dict[str, Argument | None]:
+        """The values of the variables.  A value that depends on an argument that was not given is ``None``."""
+        variables = self._driver.machine.data.values()
+        pairs = zip(variables, self._values, strict=True)
+        return {each.name: None if value is None else each.written(value) for each, value in pairs}
+
+    @property
     def shows(self) -> str:
         return self._driver.machine.states[self.state].shows
 
-    def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return the outcomes that *event* may have in the current state, in the model's order.
+    def outcomes(self, event: str, *, ends: bool = False, **arguments: Argument) -> tuple[Outcome, ...]:
+        """Return the outcomes that *event* with *arguments* may have in the current state, in the model's order.
 
         If *ends* is true, return the outcomes with which a call in progress may end.  Raise ``ValueError`` if *event*
-        is unknown, and :class:`CannotHappenError` if it cannot happen or the machine is silent about it.
+        or an argument is unknown, and :class:`CannotHappenError` if the event cannot happen, or if the machine is
+        silent about it.
         """
-        machine = self._driver.machine
-        ways = machine.step(self.state, event, ends=ends)
-        if not ways:
-            raise CannotHappenError(machine.name, event, self.state)
-        return ways
+        return tuple(each for each, _ in self._possible(event, arguments, ends=ends)[0])
 
-    def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
-        """Take *event* with *outcome* and return that outcome.
+    def _possible(
+        self, event: str, arguments: Mapping[str, Argument], *, ends: bool
+    ) -> tuple[list[tuple[Outcome, Values]], Values]:
+        machine = self._driver.machine
+        machine.step(self.state, event, ends=ends)  # raises ValueError if there is no such event
+        given = encoded(machine.events[event], arguments)
+        given = self._given.get(event, given) if ends else given
+        found = self._driver.possible(self.state, event, self._values, given, ends=ends)
+        if not found:
+            raise CannotHappenError(machine.name, event, self.state)
+        return found, given
+
+    def take(
+        self,
+        event: str,
+        outcome: str = "",
+        *,
+        ends: bool = False,
+        effect: Callback | None = None,
+        **arguments: Argument,
+    ) -> Outcome:
+        """Take *event* with *outcome* and *arguments*, and return that outcome.
 
         If *event* has only one possible outcome, *outcome* is ignored and may be omitted.  First, the *leave*
         callback of the old state is called, then *effect*, and then the *enter* callback of the new state.  If the
@@ -144,10 +187,11 @@ class Position:
         """
         if self._leaving:
             raise RuntimeError(f"{event} cannot happen while {self._leaving} leaves state {self.state}")
-        found = self.outcomes(event, ends=ends)
-        taken = found[0] if len(found) == 1 else next((each for each in found if each.name == outcome), None)
+        possible, given = self._possible(event, arguments, ends=ends)
+        one = len(possible) == 1
+        taken, values = next(((each, after) for each, after in possible if one or each.name == outcome), (None, ()))
         if taken is None:
-            named = ", ".join(each.name for each in found)
+            named = ", ".join(each.name for each, _ in possible)
             raise ValueError(f"{event} in state {self.state} has no outcome {outcome!r}; it has {named}")
         change = Change(event=event, outcome=taken, source=self.state, target=taken.to)
         moves = change.source != change.target
@@ -158,6 +202,9 @@ class Position:
             if effect is not None:
                 effect(change)
             self._driver.fire(self, _trigger(event, taken.name, ends=ends))
+            self._values = values
+            if taken.begins:
+                self._given[event] = given
         finally:
             self._leaving = ""
         if moves and change.target in self._enter:

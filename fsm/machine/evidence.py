@@ -13,7 +13,7 @@ from fsm.machine.claims import Counts, KnownFailure, Property
 from fsm.machine.conditions import Condition
 from fsm.machine.product import TransitionSystem
 from fsm.machine.product.system import System
-from fsm.machine.table import UNSPECIFIED, Done, Way
+from fsm.machine.table import UNSPECIFIED, Done, InProgress, Way
 from fsm.trace import Phase
 from fsm.verdict import Fails, Holds, Unknown
 
@@ -22,7 +22,8 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """A step of a run, which is an event or the end of a call that takes time.
 
     If calls overlap, ``phase`` tells which part of a call is observed: ``request``, ``reply`` or ``lost``.  In a
-    system, ``done`` lists the steps of the parts.
+    system, ``done`` lists the steps of the parts.  ``given`` are the arguments of the event, and ``data`` the values of
+    the variables after it, as texts such as ``attempts = 2``.
     """
 
     event: str
@@ -34,9 +35,12 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     ends: bool = False
     phase: Phase = ""
     done: tuple[Done, ...] = ()
+    given: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
 
 def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to: int, reply: str = "") -> RunStep:
+    data = table.data if isinstance(table, InProgress) else None
     return RunStep(
         event=table.rows[row].event.name,
         source=table.states[state],
@@ -46,6 +50,8 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
         emits=way.emits if way else (),
         ends=table.rows[row].ends,
         done=way.done if way else (),
+        given=data.given(row, way.given[0]) if data and way and way.given else (),
+        data=data.texts(table.values(to)) if data and isinstance(table, InProgress) else (),
     )
 
 
@@ -226,6 +232,8 @@ class Checked:
     """The verdict on a property under a profile, with the known failure that was ``expected``.
 
     If ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
+    ``scope`` lists the ranges outside which values were not searched: ``attempts from 0 to 3``.  ``cut`` is the number
+    of steps that lead outside.
     """
 
     of: Property
@@ -234,6 +242,8 @@ class Checked:
     expected: KnownFailure | None
     searched: Counts
     overlap: int = 0
+    scope: tuple[str, ...] = ()
+    cut: int = 0
 
     @property
     def unexpected(self) -> bool:

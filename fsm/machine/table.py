@@ -6,7 +6,8 @@ Other events may happen in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final, TypeAlias
@@ -15,6 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace as changed
 
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
+from fsm.machine.conditions import Condition
+from fsm.machine.guards import Data
+from fsm.machine.terms import Update, Values
 from fsm.machine.traversal import Numbering
 
 UNSPECIFIED: Final = "unspecified"
@@ -37,7 +41,8 @@ class Done(Struct, gc=False, frozen=True):
 class Way(Struct, gc=False, frozen=True, kw_only=True):
     """An outcome in a table.
 
-    ``to`` is the index of the next state.  In a system, ``done`` lists the steps of the parts.
+    ``to`` is the index of the next state.  In a system, ``done`` lists the steps of the parts.  The way is possible if
+    the data satisfy ``when``.  ``given`` lists all arguments with which an event of a checked machine ends this way.
     """
 
     index: int
@@ -49,6 +54,9 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     deviation: Deviation | None = None
     within: int = 0
     done: tuple[Done, ...] = ()
+    when: Condition | None = None
+    updates: tuple[Update, ...] = ()
+    given: tuple[Values, ...] = ()
 
     def replies(self, reply: str) -> bool:
         return fits(reply, self.reply)
@@ -73,7 +81,8 @@ class Table:
     """A machine with numbered states and rows, and the possible ways in each cell.
 
     ``ways`` lists the ways of all cells, and ``origin`` lists the (row, state) cell of each way.  ``row`` maps an
-    event to its row.  ``end`` maps the row of a call to the row for the ends of that call.
+    event to its row.  ``end`` maps the row of a call to the row for the ends of that call.  ``data`` computes the
+    effects of data, and is ``None`` if the machine has no variables and no event has arguments.
     """
 
     machine: Machine
@@ -86,6 +95,7 @@ class Table:
     ways: Sequence[Way]
     origin: Sequence[tuple[int, int]]
     cells: tuple[tuple[Way, ...] | None, ...]
+    data: Data | None = None
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
         """Return the ways of *row* in *state*, or ``None`` if the model is silent.
@@ -102,6 +112,10 @@ class Table:
 
     def named(self, state: int) -> str:
         return self.states[state]
+
+    def settled(self, state: int) -> tuple[str, Values]:
+        """Return the name of the state and the values of the data, which are equal if nothing has changed."""
+        return self.states[state], ()
 
     def idle(self, _state: int) -> bool:
         return True
@@ -158,6 +172,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
+        data=Data(machine) if machine.data or any(event.arguments for event in machine.events.values()) else None,
     )
 
 
@@ -171,6 +186,8 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
         begins=outcome.begins,
         deviation=outcome.deviation,
         within=outcome.within,
+        when=outcome.when.means if outcome.when else None,
+        updates=outcome.updates,
     )
 
 
@@ -184,21 +201,29 @@ def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None,
 
 
 BegunCalls: TypeAlias = tuple[int, ...]  # for each call in progress, the index of the row for its end; sorted
+Configured: TypeAlias = tuple[int, BegunCalls, Values, tuple[Values, ...]]
+"""A state, the calls in progress, the values of the variables, and the arguments of each call in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """A table whose states are configurations, that is, states of the table ``of`` together with calls in progress.
+    """A table whose states are configurations of the table ``of``.
 
-    A configuration without calls has the same number as its state.  ``states`` and ``shows`` grow as configurations
-    are found, and may contain the same value several times.
+    A configuration is a state with calls in progress and values of the variables.  Arguments have the values in their
+    declared ranges, and values of variables stay in theirs.  A configuration without calls and with the initial values
+    has the same number as its state.  ``states`` and ``shows`` grow as configurations are found, and may contain the
+    same value several times.
     """
 
     of: Table
     overlap: int
     unwritten: bool = False
-    numbers: Numbering[tuple[int, BegunCalls]]
+    numbers: Numbering[Configured]
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
+    beyond_scope: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The number of ways that lead out of the scope of a variable, by configuration and row."""
+    combinations: dict[tuple[int, int], tuple[Values, ...]] = field(default_factory=dict)
+    """The arguments with which an event may happen in a state, by row and state of the table ``of``."""
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
         return self._find_ways(state, row)[0]
@@ -217,47 +242,94 @@ class InProgress(Table):
     def calls(self, state: int) -> BegunCalls:
         return self.numbers.listed[state][1]
 
+    def values(self, state: int) -> Values:
+        return self.numbers.listed[state][2]
+
+    def settled(self, state: int) -> tuple[str, Values]:
+        return self.states[state], self.values(state)
+
     def named(self, state: int) -> str:
-        return ", ".join([self.states[state], *(f"{self.rows[row].event.name} has begun" for row in self.calls(state))])
+        values = self.data.texts(self.values(state)) if self.data else ()
+        begun = (f"{self.rows[row].event.name} has begun" for row in self.calls(state))
+        return ", ".join([self.states[state], *values, *begun])
 
     def idle(self, state: int) -> bool:
         return not self.calls(state)
 
     def beyond(self) -> InProgress:
         """Return a copy of this table that includes unspecified ends of calls."""
-        return replace(self, unwritten=True, known={})
+        return replace(self, unwritten=True, known={}, beyond_scope={})
 
     def _find_ways(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
         found = self.known.get((state, row))
         if found is None:
-            found = self.known[state, row] = self._step(*self.numbers.listed[state], row)
+            found = self.known[state, row] = self._step(state, row)
         return found
 
-    def _step(self, state: int, calls: BegunCalls, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
+    def _step(self, number: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
+        state, calls, values, given = self.numbers.listed[number]
         ends, event = self.rows[row].ends, self.rows[row].event
         if ends and row not in calls:
             return (), ()
-        ways, left = self.of.step(state, row), () if event.interrupts else calls
-        if ends:
-            place = calls.index(row)
-            left = calls[:place] + calls[place + 1 :]
+        ways = self.of.step(state, row)
         if ways is None:
             return None, ()
-        if ends and not ways:
-            reply = ("ok", ANY_ERROR)
-            way = Way(index=-1, name=UNSPECIFIED, to=self.number(state, left), reply=reply, emits=())
-            return ((way,), ()) if self.unwritten else ((), (way,))
-        going: list[Way] = []
-        cut: list[Way] = []
+        unwritten = ends and not ways
+        if unwritten:
+            ways = (Way(index=-1, name=UNSPECIFIED, to=state, reply=("ok", ANY_ERROR), emits=()),)
         end = row if ends else self.end.get(row, -1)
-        for way in ways:
-            room = not way.begins or left.count(end) < self.overlap
-            after = tuple(sorted((*left, end))) if way.begins and room else left
-            (going if room else cut).append(changed(way, to=self.number(way.to, after)))
-        return tuple(going), tuple(cut)
+        going: dict[tuple[int, int], tuple[Way, list[Values]]] = {}
+        cut: dict[tuple[int, int], tuple[Way, list[Values]]] = {}
+        for place, arguments in self._arguments(ways, row, state, calls, given):
+            left, rest = (calls, given) if not event.interrupts else ((), ())
+            if ends:
+                left, rest = left[:place] + left[place + 1 :], rest[:place] + rest[place + 1 :]
+            for way, after in self._possible(ways, row, values, arguments):
+                if self.data is not None and not self.data.in_range(after):
+                    self.beyond_scope[number, row] = self.beyond_scope.get((number, row), 0) + 1
+                    continue
+                room = not way.begins or left.count(end) < self.overlap
+                then, with_ = left, rest
+                if way.begins and room:
+                    begun = bisect_right(left, end)
+                    then, with_ = (*left[:begun], end, *left[begun:]), (*rest[:begun], arguments, *rest[begun:])
+                to = self.number(way.to, then, after, with_)
+                found = going if room and (self.unwritten or not unwritten) else cut
+                found.setdefault((way.index, to), (way, []))[1].append(arguments)
+        return self._reached(going), self._reached(cut)
 
-    def number(self, state: int, calls: BegunCalls) -> int:
-        number = self.numbers[state, calls]
+    def _reached(self, found: Mapping[tuple[int, int], tuple[Way, list[Values]]]) -> tuple[Way, ...]:
+        return tuple(
+            changed(way, to=to, given=tuple(arguments) if self.data else ())
+            for (_, to), (way, arguments) in found.items()
+        )
+
+    def _possible(
+        self, ways: tuple[Way, ...], row: int, values: Values, arguments: Values
+    ) -> Iterable[tuple[Way, Values]]:
+        if self.data is None:
+            return [(way, values) for way in ways]
+        return self.data.outcomes(ways, row, values, arguments) or ()
+
+    def _arguments(
+        self, ways: tuple[Way, ...], row: int, state: int, calls: BegunCalls, given: tuple[Values, ...]
+    ) -> Iterable[tuple[int, Values]]:
+        """Return the arguments with which an event may happen, or those of calls in progress, with their places."""
+        if self.rows[row].ends:
+            those = [(place, given[place]) for place, call in enumerate(calls) if call == row]
+            return list({arguments: (place, arguments) for place, arguments in reversed(those)}.values())
+        if self.data is None:
+            return [(-1, ())]
+        if (row, state) not in self.combinations:
+            ends = [self.end[row]] if any(way.begins for way in ways) else []
+            later = [
+                way for end in ends for each in range(len(self.of.states)) for way in self.of.step(each, end) or ()
+            ]
+            self.combinations[row, state] = self.data.combinations(row, (*ways, *later))
+        return [(-1, arguments) for arguments in self.combinations[row, state]]
+
+    def number(self, state: int, calls: BegunCalls, values: Values, given: tuple[Values, ...]) -> int:
+        number = self.numbers[state, calls, values, given]
         if number == len(self.states):
             self.states.append(self.of.states[state])  # type: ignore[attr-defined]  # a list, which grows
             self.shows.append(self.of.shows[state])  # type: ignore[attr-defined]
@@ -265,19 +337,19 @@ class InProgress(Table):
 
 
 def in_progress(table: Table, overlap: int = 1, *, like: Table | None = None) -> Table:
-    """Extend *table* to configurations with up to *overlap* calls of each event in progress, if any call takes time.
+    """Extend *table* to configurations with up to *overlap* calls of each event in progress, and with data.
 
-    *like* may be the extension of a table with the same states and rows.  The result then uses the same numbers for
-    configurations.
+    The table is returned as it is if no call takes time and there are no data.  *like* may be the extension of a table
+    with the same states and rows.  The result then uses the same numbers for configurations.
     """
-    if not table.end or isinstance(table, InProgress):
+    if not (table.end or table.data) or isinstance(table, InProgress):
         return table
-    if isinstance(like, InProgress):
-        return replace(like, machine=table.machine, rows=table.rows, ways=table.ways, of=table, known={})
+    initial = table.data.initial if table.data else ()
+    known = like if isinstance(like, InProgress) else None
     return InProgress(
         machine=table.machine,
-        states=list(table.states),
-        shows=list(table.shows),
+        states=known.states if known else list(table.states),
+        shows=known.shows if known else list(table.shows),
         initial=table.initial,
         rows=table.rows,
         row=table.row,
@@ -285,9 +357,11 @@ def in_progress(table: Table, overlap: int = 1, *, like: Table | None = None) ->
         ways=table.ways,
         origin=table.origin,
         cells=(),
+        data=table.data,
         of=table,
-        overlap=overlap,
-        numbers=Numbering((state, ()) for state in range(len(table.states))),
+        overlap=known.overlap if known else overlap,
+        unwritten=known.unwritten if known else False,
+        numbers=known.numbers if known else Numbering((each, (), initial, ()) for each in range(len(table.states))),
     )
 
 

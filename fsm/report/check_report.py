@@ -98,6 +98,8 @@ def _profile_lines(
         unobserved = f"which {leads} may reach unobserved: anything may follow"
         yield from _indented(layout, f"nothing is specified about {event} in {state}, {unobserved}")
     left_out = overlap = 0
+    scope: tuple[str, ...] = ()
+    beyond = 0
     for checked in examination.checked:
         conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
         if alike.get(checked.of.name) == conclusion and not runs:
@@ -105,6 +107,7 @@ def _profile_lines(
             continue
         alike.setdefault(checked.of.name, conclusion)
         overlap = max(overlap, _overlap_limit(checked))
+        scope, beyond = scope or checked.scope, max(beyond, checked.cut)
         yield from lines(checked, layout, runs=runs)
         yield from layout.rows(*_step_explanation(examination, checked, step))
         if fair := _fair_candidates(examination.machine, checked):
@@ -114,7 +117,8 @@ def _profile_lines(
     cut = f"{calls}; runs in which one more call begins were cut off (--overlap)"
     same = f"{plural(left_out, 'property')} with the same result as above"
     copies = f"{plural(examination.copies, 'claim')} about other copies were also decided"
-    for count, note in ((overlap, cut), (left_out, same), (examination.copies, copies)):
+    ranges = f"scope: only for {', '.join(scope)}; {plural(beyond, 'step')} beyond were not followed"
+    for count, note in ((len(scope), ranges), (overlap, cut), (left_out, same), (examination.copies, copies)):
         yield from layout.wrapped(note, "    ", "    ") if count else ()
 
 
@@ -122,6 +126,7 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     word = status(checked)
     stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap_limit(checked)) else ""
+    within += ", within scope" if checked.scope else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:
         case evidence.Refuted(evidence=against):
@@ -307,6 +312,7 @@ def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
         "overlap": _overlap_limit(checked) or None,
+        **({"scope": list(checked.scope), "cut": checked.cut} if checked.scope else {}),
         "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
         "why_step": [

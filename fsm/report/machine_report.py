@@ -10,6 +10,7 @@ from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
 from fsm.machine.product.system import PartStep, System
 from fsm.machine.table import Table
+from fsm.machine.terms import Variable
 from fsm.report import words
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout, joined
@@ -38,6 +39,14 @@ def text(
         for state in machine.states.values():
             says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
             yield from layout.kept(says, "  ", " " * (longest + 4))
+        if machine.data:
+            yield from ("", "data")
+        for variable in machine.data.values():
+            scope = f" (the checker searches {variable.low} to {variable.high})" if variable.beyond == "scope" else ""
+            scope = ", never beyond" if variable.beyond == "saturates" else scope
+            first = variable.text(variable.initial)
+            text = f"{variable.name} is {variable.domain}{scope}, at first {first}. {variable.about}"
+            yield from layout.kept(text, "  ", "      ")
     yield from ("", *layout.kept(_LEGEND))
     used: dict[Clause, None] = {}
     for event in machine.events.values():
@@ -68,6 +77,8 @@ def _facts(machine: Machine, graph: Graph[Table]) -> str:
 
 def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
     wire = f" ({event.rpc})" if event.rpc and event.rpc != event.name else ""
+    given = f" ({', '.join(f'{each.name}: {each.domain}' for each in event.arguments.values())})"
+    wire += given if event.arguments else ""
     yield from layout.kept(f"{event.kind} {event.name}{wire}: {event.about}", "", "    ")
     rows = [*_rows("", event, event.cells, states, used), *_rows("… ", event, event.ends, states, used)]
     longest = max((len(name) for name, *_ in rows), default=0)
@@ -110,10 +121,12 @@ def says(cell: Cell, event: Event) -> str:
 
 
 def _outcome(way: Outcome, *, several: bool) -> str:
-    name = f"{way.name}: " if several else ""
+    name = f"{way.name}: " if several or way.when else ""
+    name += f"if {way.when.text}, " if way.when and way.when.text != "otherwise" else "otherwise, " if way.when else ""
     verb = "begins, meanwhile" if way.begins else "→"
     reply = f", {_replies(way.reply)}" if way.reply and way.reply != ("ok",) else ""
     emits = f", emits {', '.join(way.emits)}" if way.emits else ""
+    emits += "".join(f", {each.variable} := {each.text}" for each in way.updates)
     emits += f", to be left within {way.within} s" if way.within else ""
     deviation = f" (deviation, {way.deviation.profile})" if way.deviation else ""
     return f"{name}{verb} {way.to}{reply}{emits}{deviation}"
@@ -129,7 +142,8 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
     states = machine.states if states is None else states
     return dumped(
         {
-            **record(replace(machine, requires={}), "path", "profile"),
+            **record(replace(machine, requires={}, data={}), "path", "profile", "data"),
+            **({"data": _variables(machine.data)} if machine.data else {}),
             "requires": {
                 name: {**record(replace(each, states=frozenset())), "states": [*sorted(each.states)]}
                 for name, each in machine.requires.items()
@@ -157,7 +171,8 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
 
 def _row_data(row: Event | Override, states: Collection[str], without: str) -> Json:
     return {
-        **record(row, without),
+        **record(row, without, "arguments"),
+        **({"arguments": _variables(row.arguments)} if isinstance(row, Event) and row.arguments else {}),
         **{
             name: {state: _cell_data(cell) for state, cell in cells.items() if state in states}
             for name, cells in (("cells", row.cells), ("ends", row.ends))
@@ -169,9 +184,24 @@ def _cell_data(cell: Cell) -> Json:
     data: dict[str, Json] = {"is": type(cell).__name__.lower(), **record(cell, "line")}
     if isinstance(cell, Moves):
         data["outcomes"] = [
-            {"begins" if each.begins else "to": each.to, **record(each, "begins", "to")} for each in cell.outcomes
+            {"begins" if each.begins else "to": each.to, **record(each, "begins", "to", *_DATA), **_effect(each)}
+            for each in cell.outcomes
         ]
     return data
+
+
+_DATA: Final = ("when", "updates", "chosen")
+
+
+def _effect(way: Outcome) -> dict[str, Json]:
+    effect: dict[str, Json] = {"when": way.when.text} if way.when else {}
+    if way.updates:
+        effect["set"] = {each.variable: each.text for each in way.updates}
+    return effect | ({"chosen": True} if way.chosen else {})
+
+
+def _variables(those: Mapping[str, Variable]) -> dict[str, Json]:
+    return {name: record(each, "name") for name, each in those.items()}
 
 
 @joined
@@ -239,6 +269,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
         if number == len(run.steps) + 1:
             yield f"{'':{indent}}and then forever"
         where = each.source if each.source == each.target else f"{each.source} → {each.target}"
+        where = ", ".join((where, *each.data))
         yield f"{'':{indent}}{number:2} {what if each.done else f'{what:<{longest}}  {where}'}"
         yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
     if run.stopped:
@@ -258,7 +289,7 @@ def parts(taken: RunStep) -> Iterator[str]:
 def happens(taken: RunStep) -> str:
     if not taken.event:
         return "state observed"
-    what = [taken.event]
+    what = [f"{taken.event} ({', '.join(taken.given)})" if taken.given else taken.event]
     if taken.phase in {"request", "lost"}:
         what.append("is asked" if taken.phase == "request" else "ends unseen")
     elif taken.ends and not taken.reply:
@@ -282,4 +313,5 @@ def data(run: Run) -> Json:
 
 def _step_data(taken: RunStep) -> Json:
     done: list[Json] = [{"part": act.copy, **record(act, "copy", "digit")} for act in taken.done]
-    return {**record(taken, "done"), **({"parts": done} if done else {})}
+    empty = [name for name in ("given", "data") if not getattr(taken, name)]
+    return {**record(taken, "done", *empty), **({"parts": done} if done else {})}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.language.build import build
-from fsm.language.build.grammar import PART_WORDS
+from fsm.language.build.system_grammar import PART_WORDS
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
 from fsm.language.read import parse

@@ -55,9 +55,11 @@ def returning(owner: object, name: str, value: object = None) -> Plant:
 
 
 def _ends_without_a_begin(right: Call) -> Call:
-    def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
-        begun = row in calls or not self.rows[row].ends
-        return right(self, state, calls if begun else tuple(sorted((*calls, row))), row)
+    def step(self: InProgress, number: int, row: int) -> object:
+        state, calls, values, given = self.numbers.listed[number]
+        if row not in calls and self.rows[row].ends:
+            number = self.number(state, tuple(sorted((*calls, row))), values, (*given, ()))
+        return right(self, number, row)
 
     return step
 
@@ -66,22 +68,23 @@ def _begins_once_more(right: Call) -> Call:
     return lambda self, *args: right(replace(self, overlap=self.overlap + 1), *args)
 
 
+def _keeping_calls(self: InProgress, number: int, ways: tuple[Any, ...]) -> tuple[Any, ...]:
+    _, calls, values, given = self.numbers.listed[number]
+    return tuple(structs.replace(way, to=self.number(self.bare(way.to), calls, values, given)) for way in ways)
+
+
 def _keeps_the_calls(right: Call) -> Call:
-    def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
-        ways, blocked = right(self, state, calls, row)
-        if ways and self.rows[row].event.interrupts:
-            ways = tuple(structs.replace(way, to=self.number(self.bare(way.to), calls)) for way in ways)
-        return ways, blocked
+    def step(self: InProgress, number: int, row: int) -> object:
+        ways, blocked = right(self, number, row)
+        return _keeping_calls(self, number, ways) if ways and self.rows[row].event.interrupts else ways, blocked
 
     return step
 
 
 def _never_over(right: Call) -> Call:
-    def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
-        ways, blocked = right(self, state, calls, row)
-        if ways and self.rows[row].ends:
-            ways = tuple(structs.replace(way, to=self.number(self.bare(way.to), calls)) for way in ways)
-        return ways, blocked
+    def step(self: InProgress, number: int, row: int) -> object:
+        ways, blocked = right(self, number, row)
+        return _keeping_calls(self, number, ways) if ways and self.rows[row].ends else ways, blocked
 
     return step
 
@@ -263,7 +266,7 @@ def _reset_keeps_calls(right: Call) -> Call:
         table = self._table
         if self._row >= 0 or not isinstance(table, InProgress):
             return right(self, local, blocked=blocked)
-        to = table.numbers[table.bare(self._reset.to), table.calls(local)]
+        to = table.numbers[table.bare(self._reset.to), *table.numbers.listed[local][1:]]
         known = to if to < len(table.states) else self._reset.to
         return tuple(self._options_of_way(local, structs.replace(self._reset, to=known)))
 

@@ -174,7 +174,7 @@ class PromelaNames:
                 return f"(whose == {self.events[event]} && {test})"
             case conditions.StateChanges():
                 return f"(was != is && was != {NOWHERE})"
-            case conditions.At() | conditions.StepEmits():
+            case conditions.At() | conditions.StepEmits() | conditions.Compare():
                 raise TypeError(f"{condition} is about a system, not about a machine")
             case _:
                 assert_never(condition)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from fsm.language.build.cells import Events, Sets, check_ends, keys, ways
+from fsm.language.build.data import check_data, variables
 from fsm.language.build.problems import Problems, check_used, clauses_of, definitions
 from fsm.language.build.profiles import Demands, kinds_of_fields, profiles, requirements
 from fsm.language.machine_file import Cells, Written
@@ -32,6 +33,7 @@ def build(model: Model) -> Machine:
     sets = _sets(problems)
     machine = _machine(problems, sets)
     check_ends(problems, machine)
+    check_data(problems, machine)
     _check_kinds(problems)
     _check_rpcs(problems)
     _check_aliases(problems, machine)
@@ -54,6 +56,7 @@ def _machine(problems: Problems[Written], sets: Sets) -> Machine:
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
     fields = kinds_of_fields(problems)
+    data = variables(problems)
     return Machine(
         name=header.name,
         title=header.title,
@@ -62,9 +65,10 @@ def _machine(problems: Problems[Written], sets: Sets) -> Machine:
         initial=header.initial,
         entity=header.entity or header.name,
         states=_states(problems),
-        events=Events(problems=problems, known=known, sets=sets).build_events(),
+        events=Events(problems=problems, known=known, sets=sets, data=data).build_events(),
         clauses=known,
         indefinite=tuple(header.indefinite),
+        data=data,
         fields=fields,
         requires=requirements(problems, Demands(states=written.states, sets=sets, kinds=fields), known),
         path=problems.model.path,

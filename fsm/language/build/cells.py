@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from fsm.errors import nearest
+from fsm.language.build.data import Guards, arguments
 from fsm.language.build.problems import Problems, implied
 from fsm.language.machine_file import Cells, Written, WrittenEvent, WrittenOutcome
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.calls import states_begun_in, states_during_call
+from fsm.machine.terms import Variable
 
 REST: Final = "*"  # represents every state that is not mentioned elsewhere
 STAYS: Final = ""  # target of an outcome that does not change the state, until the state is known
@@ -59,6 +61,7 @@ class Groups:
     kind: Kind
     parts: Sequence[Part]
     sets: Sets
+    guards: Guards
 
     def cells(self) -> dict[str, Cell]:
         mentions = self._mentions("cells", [group for group in GROUPS if group != "ends"])
@@ -155,7 +158,8 @@ class Groups:
                 what = "no name" if each.name is None else f"the same name as another one, '{each.name}'"
                 what = f"an alternative outcome of '{self.name}' in '{at[-1]}' has {what}"
                 self.problems.say("FSM112", what, 'give each alternative outcome its own name: name = "…"', *at, index)
-        return tuple(self._outcome(each, (*at, index)) for index, each in enumerate(written))
+        made = [self._outcome(each, (*at, index)) for index, each in enumerate(written)]
+        return self.guards.with_rest(made, written, at)
 
     def _outcome(self, each: WrittenOutcome, at: Keys) -> Outcome:
         target = self._target(each, at)
@@ -165,7 +169,7 @@ class Groups:
             hint = "name a reply, or leave out 'reply', which then is ok"
             self.problems.say("FSM112", f"an outcome of '{self.name}' has an empty list of replies", hint, *at, "reply")
         self._check_words(each, at)
-        return Outcome(
+        made = Outcome(
             name=each.name or (f"begins-{target}" if begins else "done"),
             to=target,
             reply=replies if self.kind == "call" and not begins else (),
@@ -175,6 +179,7 @@ class Groups:
             about=each.about,
             aliases=tuple(each.aliases),
         )
+        return self.guards.outcome(made, each, at)
 
     def _target(self, each: WrittenOutcome, at: Keys) -> str:
         states = self._states()
@@ -218,7 +223,18 @@ def _as_tuple(written: str | Sequence[str]) -> tuple[str, ...]:
 
 C = TypeVar("C", bound=Cell)
 
-_OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
+_OF_THE_OTHER: Final = (
+    "kind",
+    "arguments",
+    "MUST",
+    "SHOULD",
+    "MAY",
+    "observed",
+    "clause",
+    "says",
+    "link",
+    "interrupts",
+)
 """Words that an event with ``like`` inherits and must not use itself."""
 
 
@@ -227,6 +243,7 @@ class Events:
     problems: Problems[Written]
     known: Mapping[str, Clause]
     sets: Sets
+    data: Mapping[str, Variable]
 
     def build_events(self) -> dict[str, Event]:
         making = self.problems.model.written.event
@@ -244,7 +261,8 @@ class Events:
             self.problems.say("FSM118", what, "only signals and hidden events can interrupt calls", *at, "interrupts")
         self.problems.known("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
         own = self._implied_clause(name, written, written)
-        groups = self._groups(name, written, written.actual_kind, own)
+        taken = arguments(self.problems, name, written.arguments)
+        groups = self._groups(name, written, written.actual_kind, own, taken)
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:
@@ -261,6 +279,7 @@ class Events:
             rpc=written.rpc or "",
             aliases=tuple(written.aliases),
             interrupts=written.interrupts,
+            arguments=taken,
         )
 
     def _inherit_cells(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
@@ -287,7 +306,8 @@ class Events:
         like = others[model.name]
         of_model = self._implied_clause(model.name, like, like)
         of_this = self._implied_clause(name, written, like)
-        groups = self._groups(name, written.model_copy(update={"clause": like.clause}), model.kind, of_this)
+        with_clause = written.model_copy(update={"clause": like.clause})
+        groups = self._groups(name, with_clause, model.kind, of_this, model.arguments)
 
         def own(cell: C) -> C:
             return replace(cell, clause=of_this) if cell.clause == of_model else cell
@@ -306,7 +326,9 @@ class Events:
         problems = self.problems.below("event", name)
         return implied(problems, problems.model.written.machine, name, about.about, of)
 
-    def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
+    def _groups(
+        self, name: str, written: WrittenEvent, kind: Kind, own: Clause, taken: Mapping[str, Variable]
+    ) -> Groups:
         at = ("event", name)
         states = self.problems.model.written.states
         usual = self.known.get(written.clause or "", own)
@@ -318,7 +340,8 @@ class Events:
                 what = f"no cell of event '{name}' refers to clause '{clause}'"
                 self.problems.say("FSM119", what, "give the clause cells, or remove the clause", *at_rest)
             parts.append(Part(written=rest, clauses=dict.fromkeys(states, self.known.get(clause, own)), at=at_rest))
-        return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
+        guards = Guards(problems=self.problems, data=self.data, arguments=taken)
+        return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets, guards=guards)
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:

@@ -1,21 +1,21 @@
-"""Parse conditions on machines and systems.
+"""Parse conditions on machines and on data.
 
-Both kinds of conditions share the words ``not``, ``and``, ``or`` and ``then``, and parentheses.
+All kinds of conditions share the words ``not``, ``and``, ``or`` and ``then``, and parentheses.  Comparisons are about
+data: ``attempts + 1 < 3 and method == card``.  Conditions on systems are in :mod:`.system_grammar`.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
-from fsm.errors import documented, nearest
-from fsm.language.build.cells import ways
+from fsm.errors import nearest
 from fsm.language.build.problems import Definitions
-from fsm.machine import Kind, Machine
+from fsm.machine import Kind, Machine, Moves
 from fsm.machine.conditions import (
     All,
-    At,
+    Compare,
     Condition,
     Emits,
     EmitsOnly,
@@ -27,15 +27,24 @@ from fsm.machine.conditions import (
     SilentOn,
     Some,
     StateChanges,
-    StepEmits,
     WrittenCondition,
 )
-from fsm.machine.product.system import Copy, Part, System
+from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Comparison, Constant, Operator, Read, Term, Variable
 
 T = TypeVar("T")
 
 DEEPEST: Final = 50  # maximum nesting depth of parentheses and of ``not``
-_TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
+_TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),+]|[=!<>]=|[<>])|(\S)")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+
+Type: TypeAlias = tuple[str, ...]
+"""The words that a term may be, or nothing for a number."""
+
+TRUTH: Final[Type] = ("false", "true")
+
+
+def type_of(variable: Variable) -> Type:
+    return TRUTH if variable.truth else variable.words
 
 
 class ConditionError(Exception):
@@ -48,13 +57,14 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """A parser of the condition ``text``, which may use the names in ``define``.
+    """A parser of the condition ``text``, which may use the names in ``define`` and compare variables in ``data``.
 
     Subclasses parse all other words, and raise :class:`ConditionError` for a word that they do not know.
     """
 
     text: str
     define: Definitions = field(default_factory=dict)
+    data: Mapping[str, Variable] = field(default_factory=dict)
     words: list[tuple[str, int]] = field(default_factory=list)
     next: int = 0
     depth: int = 0
@@ -96,7 +106,7 @@ class Grammar(ABC):
         return found
 
     def _read_disjunction(self) -> Condition:
-        return _any_of(self._read_separated("or", self._read_conjunction))
+        return any_of(self._read_separated("or", self._read_conjunction))
 
     def _read_conjunction(self) -> Condition:
         parts = self._read_separated("and", self._read_negation)
@@ -115,9 +125,72 @@ class Grammar(ABC):
                     raise ConditionError(f"the condition {self.text!r} lacks a ')'", "add the closing parenthesis")
                 return inner
             word = self.word("a condition")
+            if self.data and (word in self.data or word in OPERATORS or _NUMBER.fullmatch(word)):
+                return self._read_comparison(word)
             return self._read_definition(word) if isinstance(self.define.get(word), str) else self.atom(word)
         finally:
             self.depth -= 1
+
+    def _read_comparison(self, word: str) -> Condition:
+        left, type_ = self._read_term(word, ())
+        comparison = self.peek()
+        if comparison not in COMPARISONS:
+            if type_ == TRUTH:
+                return Compare(comparison="==", left=left, right=Constant(value=1))
+            what = f"{self.text!r} has '{word}' instead of a condition"
+            raise ConditionError(what, "compare it, for example with '==' or '<'")
+        self.next += 1
+        if type_ and comparison not in {"==", "!="}:
+            what = f"{self.text!r} compares '{word}', which is not a number, with '{comparison}'"
+            raise ConditionError(what, "use '==' or '!='")
+        right, other = self._read_term(self.word("a value"), type_)
+        self._check_type(other, type_)
+        return Compare(comparison=cast("Comparison", comparison), left=left, right=right)
+
+    def _check_type(self, found: Type, expected: Type) -> None:
+        if found != expected:
+            wanted = f"one of {', '.join(expected)}" if expected else "a number"
+            raise ConditionError(f"{self.text!r} has a value of the wrong type", f"the value must be {wanted}")
+
+    def term(self, expected: Type) -> Term:
+        """Parse the whole text as a term that is one of the words in *expected* or, without words, a number."""
+        term, type_ = self._read_term(self.word("a value"), expected)
+        self._check_type(type_, expected)
+        if self.peek():
+            raise ConditionError(f"{self.text!r} continues with '{self.peek()}'", "insert '+' or '-' before it")
+        return term
+
+    def _read_term(self, word: str, expected: Type) -> tuple[Term, Type]:
+        term, type_ = self._read_value(word, expected)
+        while self.peek() in {"+", "-"}:
+            operator: Operator = "+" if self.word("an operator") == "+" else "-"
+            right, other = self._read_value(self.word("a number"), ())
+            for each in (type_, other):
+                self._check_type(each, ())
+            term = Combined(operator=operator, left=term, right=right)
+        return term, type_
+
+    def _read_value(self, word: str, expected: Type) -> tuple[Term, Type]:
+        if word in {"min", "max"} and word not in self.data:
+            parts = []
+            for bracket in ("(", ","):
+                if not self.take(bracket):
+                    raise ConditionError(f"{self.text!r} lacks '{bracket}' after '{word}'", f"write '{word}(A, B)'")
+                part, type_ = self._read_term(self.word("a number"), ())
+                self._check_type(type_, ())
+                parts.append(part)
+            if not self.take(")"):
+                raise ConditionError(f"{self.text!r} lacks a ')'", f"write '{word}(A, B)', with two values")
+            return Combined(operator=cast("Operator", word), left=parts[0], right=parts[1]), ()
+        if _NUMBER.fullmatch(word):
+            return Constant(value=int(word)), ()
+        if word in self.data:
+            return Read(name=word), type_of(self.data[word])
+        if word in expected:
+            return Constant(value=expected.index(word)), expected
+        spaced = word.partition("-")[0] in self.data
+        hint = "put spaces around '-'" if spaced else nearest(word, (*self.data, *expected), of="names and values")
+        raise ConditionError(f"unknown name or value '{word}'", hint)
 
     def _read_definition(self, word: str) -> Condition:
         try:
@@ -149,7 +222,7 @@ class Grammar(ABC):
         return word
 
 
-def _check_known(what: str, word: str, known: Iterable[str], *, of: str) -> None:
+def check_known(what: str, word: str, known: Iterable[str], *, of: str) -> None:
     names = tuple(known)
     if word not in names:
         raise ConditionError(f"{what} '{word}'", nearest(word, names, of=of))
@@ -163,6 +236,14 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             raise ConditionError(what, "use only names, parentheses, 'and', 'or', 'not' and 'then'")
         found.append((match[1], match.end()))
     return found
+
+
+@dataclass(slots=True, kw_only=True)
+class GuardGrammar(Grammar):
+    """Parses conditions and terms that read only data."""
+
+    def atom(self, word: str) -> Condition:
+        raise ConditionError(f"unknown name '{word}'", nearest(word, self.data, of="variables and arguments"))
 
 
 WORDS: Final = frozenset(
@@ -185,6 +266,10 @@ class MachineGrammar(Grammar):
     """
 
     machine: Machine
+
+    def __post_init__(self) -> None:
+        self.data = self.machine.data
+        Grammar.__post_init__(self)
 
     def atom(self, word: str) -> Condition:
         match word:
@@ -229,7 +314,7 @@ class MachineGrammar(Grammar):
             raise ConditionError(f"'{word}' is both a state and an event", hint)
         if event:
             return Happens(event=event.name)
-        _check_known("unknown name", word, (*machine.states, *machine.events, *self.define), of="states and events")
+        check_known("unknown name", word, (*machine.states, *machine.events, *self.define), of="states and events")
         return In(states=self._states(word))
 
     def _states(self, word: str) -> frozenset[str]:
@@ -237,19 +322,19 @@ class MachineGrammar(Grammar):
         if named is not None and not isinstance(named, str):
             return frozenset(named)
         sets = (name for name, each in self.define.items() if not isinstance(each, str))
-        _check_known("unknown state", word, (*self.machine.states, *sets), of="states")
+        check_known("unknown state", word, (*self.machine.states, *sets), of="states")
         return frozenset({word})
 
     def _states_showing(self, word: str) -> frozenset[str]:
         states = self.machine.states.values()
         shown = dict.fromkeys(each.shows for each in states)
-        _check_known("no state shows", word, shown, of="texts that states show")
+        check_known("no state shows", word, shown, of="texts that states show")
         return frozenset(each.name for each in states if each.shows == word)
 
     def _output(self, word: str) -> str:
         if word == NOTHING:
             return ""
-        _check_known("no event emits", word, outputs(self.machine), of="outputs")
+        check_known("no event emits", word, outputs(self.machine), of="outputs")
         return word
 
 
@@ -259,122 +344,10 @@ def outputs(machine: Machine) -> tuple[str, ...]:
         *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),
     ]
     cells = (cell for both in rows for row in both for cell in row.values())
-    return tuple(dict.fromkeys(output for way in ways(cells) for output in way.emits))
+    moves = (cell for cell in cells if isinstance(cell, Moves))
+    return tuple(dict.fromkeys(output for cell in moves for way in cell.outcomes for output in way.emits))
 
 
-PART_WORDS: Final = frozenset(
-    {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
-)
-"""Words that cannot be the name of a part or of a joint event."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """The names that a condition may use.
-
-    ``meant`` maps each part to its copies, and ``events`` maps each family or RPC to the names of its joint events.
-    """
-
-    system: System
-    meant: Mapping[str, tuple[Copy, ...]]
-    events: Mapping[str, tuple[str, ...]]
-
-
-def scope(system: System, copy: Copy | None) -> Scope:
-    meant = {name: system.related_copies(name, copy) for name in system.parts}
-    those = {each for copies in meant.values() for each in copies}
-    events: dict[str, list[str]] = {}
-    for joint in system.events.values():
-        if joint.of is None or joint.of in those:
-            for name in dict.fromkeys(filter(None, (joint.family, joint.rpc))):
-                events.setdefault(name, []).append(joint.name)
-    return Scope(system=system, meant=meant, events={name: tuple(each) for name, each in events.items()})
-
-
-@dataclass(slots=True, kw_only=True)
-class SystemGrammar(Grammar):
-    scope: Scope
-
-    def atom(self, word: str) -> Condition:
-        match word:
-            case "every" | "some" | "no":
-                found = self._read_part_state(self._part(self.word("a part")), every=word == "every")
-                return Not(of=found) if word == "no" else found
-            case "emits" | "tells":
-                return self._read_emits(word)
-            case _ if word in self.scope.system.parts:
-                count = len(self.scope.meant[word])
-                if count != 1:
-                    hint = f"write 'every {word}' or 'some {word}'"
-                    raise ConditionError(f"'{word}' in {self.text!r} could mean any of {count} copies", hint)
-                return self._read_part_state(self._part(word), every=True)
-            case _ if word in PART_WORDS or word in {")", ",", "("}:
-                hint = f"see {documented('reference/system-language')}"
-                raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
-        return self._event(word)
-
-    def _part(self, word: str) -> Part:
-        _check_known("unknown part", word, self.scope.system.parts, of="parts")
-        return self.scope.system.parts[word]
-
-    def _read_part_state(self, part: Part, *, every: bool) -> Condition:
-        verb = self.word("'is' or 'was'")
-        if verb not in {"is", "was"}:
-            hint = f"write '{part.name} is …' or '{part.name} was …'"
-            raise ConditionError(f"the condition {self.text!r} has '{verb}' after '{part.name}'", hint)
-        negated = self.take("not")
-        word = self.word("a state")
-        states = part.machine.states
-        named = self.define.get(word, word)
-        for each in (word,) if isinstance(named, str) else named:
-            if each not in states:
-                raise ConditionError(f"unknown state '{each}' of '{part.name}'", nearest(each, states, of="states"))
-        meant = frozenset({word} if isinstance(named, str) else named)
-        meant = frozenset(states) - meant if negated else meant
-        copies = tuple(copy.digit for copy in self.scope.meant[part.name])
-        return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
-
-    def _emits_only(self, words: list[str]) -> Condition:
-        found: list[str] = []
-        among: set[str] = set()
-        for word in words:
-            names = self._output_names(word)
-            if len(names) > 1:
-                raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "select one copy: for = …")
-            found += names
-        for part in self.scope.system.parts.values():
-            known = outputs(part.machine)
-            if set(words) & set(known):
-                among |= {f"{output}{copy.suffix}" for output in known for copy in self.scope.meant[part.name]}
-        return EmitsOnly(outputs=tuple(found), among=frozenset(among))
-
-    def _read_emits(self, verb: str) -> Condition:
-        if verb == "emits" and self.take("only"):
-            return self._emits_only(self.emitted())
-        word = self.word("an output")
-        if word == NOTHING and verb == "emits":
-            return Emits(output="")
-        return _any_of(
-            Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._output_names(word)
-        )
-
-    def _output_names(self, word: str) -> list[str]:
-        by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
-        emitters = (part for part, known in by.items() if word in known)
-        known = dict.fromkeys(output for each in by.values() for output in each)
-        _check_known("no part emits", word, known, of="outputs")
-        return [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
-
-    def _event(self, word: str) -> Condition:
-        _check_known("unknown name", word, (*self.scope.system.parts, *self.scope.events), of="parts and events")
-        names = self.scope.events[word]
-        if self.take("replies"):
-            reply = self.reply(word, self.scope.system.events[names[0]].kind)
-            return _any_of(Replies(event=name, reply=reply) for name in names)
-        self.take("happens")
-        return _any_of(Happens(event=name) for name in names)
-
-
-def _any_of(conditions: Iterable[Condition]) -> Condition:
+def any_of(conditions: Iterable[Condition]) -> Condition:
     found = tuple(conditions)
     return found[0] if len(found) == 1 else Some(of=found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm.language.build.cells import Groups, Part, Sets, check_ends
+from fsm.language.build.data import Guards, check_data
 from fsm.language.build.problems import Problems, clause_of
 from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride, WrittenProfile
 from fsm.language.read import F
@@ -193,6 +194,7 @@ class Overriding:
         # Check that a call that begins can also end under the profile.
         profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
         check_ends(self.problems, profiled)
+        check_data(self.problems, profiled)
         # Check that the outcomes of a cell have distinct names, including the outcomes of deviations.
         for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
@@ -213,6 +215,7 @@ class Overriding:
             kind=event.kind,
             parts=[Part(written=written, clauses={state: cell.clause for state, cell in event.cells.items()}, at=at)],
             sets=self.sets,
+            guards=Guards(problems=self.problems, data=self.machine.data, arguments=event.arguments),
         )
         made = Override(
             name=key,

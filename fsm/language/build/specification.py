@@ -7,19 +7,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from fsm.errors import InputError, Problem
 from fsm.language.build.cells import REST, ways
-from fsm.language.build.grammar import (
-    PART_WORDS,
-    WORDS,
-    ConditionError,
-    Grammar,
-    MachineGrammar,
-    Scope,
-    SystemGrammar,
-    outputs,
-    scope,
-)
+from fsm.language.build.grammar import WORDS, ConditionError, Grammar, MachineGrammar, outputs
 from fsm.language.build.problems import Definitions, Problems, clause_of, definitions
 from fsm.language.build.profiles import Demands
+from fsm.language.build.system_grammar import PART_WORDS, Scope, SystemGrammar, scope
 from fsm.language.read import File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import Stated, WrittenProperty

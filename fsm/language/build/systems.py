@@ -12,8 +12,9 @@ from typing import Final
 
 from fsm.errors import InputError
 from fsm.language.build.cells import ways
-from fsm.language.build.grammar import PART_WORDS, ConditionError, Scope, SystemGrammar, scope
+from fsm.language.build.grammar import ConditionError
 from fsm.language.build.problems import Definitions, Problems, check_used, clauses_of, definitions, implied
+from fsm.language.build.system_grammar import PART_WORDS, Scope, SystemGrammar, scope
 from fsm.language.read import File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import (

@@ -166,6 +166,9 @@ class SystemTable:
     def bare(self, state: int) -> int:
         return state
 
+    def settled(self, state: int) -> str:
+        return self.states[state]
+
     def idle(self, state: int) -> bool:
         locals_ = self._locals[state]
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())

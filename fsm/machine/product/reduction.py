@@ -353,7 +353,7 @@ def _key(condition: Condition, exchange: Exchange) -> Hashable:
         case atoms.EmitsOnly(outputs=wanted, among=among):
             named = tuple(outputs.get(each, each) for each in wanted)
             return named, None if among is None else frozenset(outputs.get(each, each) for each in among)
-        case atoms.In() | atoms.SilentOn() | atoms.StateChanges():
+        case atoms.In() | atoms.SilentOn() | atoms.StateChanges() | atoms.Compare():
             return condition
         case _:
             assert_never(condition)

@@ -142,7 +142,7 @@ class Repeating:
                     return Broken()
                 if edge.to.calls:
                     found.add(edge.to)
-        return (*calls, *(int(part) for node in sorted(found) for part in node))
+        return (*calls, *(part for node in sorted(found) for part in node[:4]))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))

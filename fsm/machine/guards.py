@@ -1,0 +1,208 @@
+"""The effect of data: which ways of a cell are possible, and the values after them.
+
+Every engine uses :class:`Data`.  It computes with the values that it is given, also beyond the declared ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine.conditions import Compare, Condition, atoms, predicate, truth, truth_within
+from fsm.machine.terms import Range, Update, Values, Variable, assignments, evaluator, names_in
+
+if TYPE_CHECKING:
+    from fsm.machine import Event, Machine
+    from fsm.machine.table import Way
+
+
+class Data:
+    """The variables of *machine*, with the values of an entity as a tuple in their order.
+
+    >>> from fsm.language.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> table = tabulate(load("examples/models/safe.toml"))
+    >>> data, row = table.data, table.row["enter"]
+    >>> data.texts(data.initial)
+    ('failures = 0',)
+    >>> [(way.name, after) for way, after in data.outcomes(table.step(0, row), row, data.initial, (7,))]
+    [('wrong', (1,))]
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.variables = tuple(machine.data.values())
+        self.initial: Values = tuple(each.initial for each in self.variables)
+        self.unknown: Values = (None,) * len(self.variables)
+        self._place = {name: place for place, name in enumerate(machine.data)}
+        self.arguments = tuple(
+            tuple(event.arguments.values()) for event in machine.events.values() for _ in range(1 + bool(event.ends))
+        )
+        """The arguments of the event of each row of the table."""
+        self._compiled = cache(self._compile)
+
+    def outcomes(
+        self, ways: Sequence[Way] | None, row: int, values: Values, arguments: Values
+    ) -> tuple[tuple[Way, Values], ...] | None:
+        """Return those of *ways* that are possible, each with the values after it.
+
+        The result is ``None`` if the specification is silent: *ways* is ``None``, an argument is outside its range, or
+        no guard covers the values.  If a guard depends on an unknown value, its way is possible.
+        """
+        if ways is None or not all(map(Variable.has, self.arguments[row], arguments)):
+            return None
+        frame = values + arguments
+        found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
+        return tuple(found) if found or not ways else None
+
+    def _after(self, way: Way, row: int, frame: Values) -> Values | None:
+        values = frame[: len(self.variables)]
+        if way.when is None and not way.updates:
+            return values
+        guard, updates = self._compiled(way.when, way.updates, row)
+        if guard is not None and guard(frame) is False:
+            return None
+        after = list(values)
+        for place, evaluate in updates:
+            after[place] = self.variables[place].kept(evaluate(frame))
+        return tuple(after)
+
+    def _compile(
+        self, when: Condition | None, updates: Sequence[Update], row: int
+    ) -> tuple[Callable[[Values], bool | None] | None, tuple[tuple[int, Callable[[Values], int | None]], ...]]:
+        places = self.places(row)
+        compiled = ((self._place[each.variable], evaluator(each.term, places)) for each in updates)
+        return (truth(when, places) if when else None), tuple(compiled)
+
+    def places(self, row: int) -> dict[str, int]:
+        """Return the indices of the variables and of the arguments of *row* in the values followed by the arguments."""
+        names = (each.name for each in (*self.variables, *self.arguments[row]))
+        return {name: place for place, name in enumerate(names)}
+
+    def combinations(self, row: int, ways: Sequence[Way]) -> tuple[Values, ...]:
+        """Return the arguments that the event of *row* may have.  Arguments that none of *ways* reads are unknown."""
+        read = {name for way in ways for name in names_of(way.when, way.updates)}
+        ranges = (range(each.low, each.high + 1) if each.name in read else (None,) for each in self.arguments[row])
+        return tuple(product(*ranges))
+
+    def test(self, condition: Condition) -> Callable[[Values], bool | None]:
+        return truth(condition, self._place)
+
+    def in_range(self, values: Values) -> bool:
+        return all(
+            value is None or each.low <= value <= each.high for each, value in zip(self.variables, values, strict=True)
+        )
+
+    def texts(self, values: Values) -> tuple[str, ...]:
+        return assignments(self.variables, values)
+
+    def given(self, row: int, arguments: Values) -> tuple[str, ...]:
+        """Format the arguments of the event of *row*, except unknown ones."""
+        known = [(each, value) for each, value in zip(self.arguments[row], arguments, strict=True) if value is not None]
+        return assignments((each for each, _ in known), tuple(value for _, value in known))
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The ranges of the variables and arguments that may have other values."""
+        known = dict.fromkeys((*self.variables, *(each for arguments in self.arguments for each in arguments)))
+        return tuple(f"{each.name} from {each.low} to {each.high}" for each in known if each.beyond == "scope")
+
+
+def names_of(when: Condition | None, updates: Iterable[Update]) -> Iterator[str]:
+    """Yield the names of the variables and arguments that a guard and updates read."""
+    for each in atoms(when) if when else ():
+        yield from each.names if isinstance(each, Compare) else ()
+    for update in updates:
+        yield from names_in(update.term)
+
+
+def encoded(event: Event, given: Mapping[str, object]) -> Values:
+    """Return the arguments in *given* in the order of the event; a missing argument is unknown.
+
+    Raise ``ValueError`` for an argument that the event does not have, or that has the wrong type.
+    """
+    for name in given:
+        if name not in event.arguments:
+            known = ", ".join(event.arguments) or "none"
+            raise ValueError(f"{event.name} has no argument {name!r}; arguments: {known}")
+    return tuple(each.encoded(given[name]) if name in given else None for name, each in event.arguments.items())
+
+
+def may_agree(one: Collection[Values], other: Collection[Values]) -> bool:
+    """Check whether two events, each with one of some arguments, may have the same ones.
+
+    Without arguments, they have.
+
+    >>> may_agree([(1,), (2,)], [(3,)]), may_agree([(1,)], [(None,)])
+    (False, True)
+    """
+    return not (one and other) or any(
+        all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
+        for first, second in product(one, other)
+    )
+
+
+MOST_BOXES: Final = 50_000
+MOST_SIGNS: Final = 6
+
+
+class TooManyValuesError(Exception):
+    """The values in a range are too many to decide whether some of them satisfy a condition."""
+
+
+def solution(condition: Condition, ranges: Mapping[str, Range]) -> dict[str, int] | None:
+    """Return the first values in *ranges* that satisfy *condition*, or ``None`` if there are none.
+
+    Ranges are halved until the condition has the same value in all of a range.  Raise :class:`TooManyValuesError` if
+    this needs more than :data:`MOST_BOXES` parts.
+
+    >>> from fsm.machine.terms import Constant, Read
+    >>> late = Compare(comparison=">", left=Read(name="n"), right=Constant(value=2))
+    >>> solution(late, {"n": (0, 9)}), solution(late, {"n": (0, 2)})
+    ({'n': 3}, None)
+    """
+    if not _consistent(condition):
+        return None
+    names = dict.fromkeys(name for each in atoms(condition) if isinstance(each, Compare) for name in each.names)
+    todo = [{name: ranges[name] for name in names}]
+    for _ in range(MOST_BOXES):
+        if not todo:
+            return None
+        box = todo.pop()
+        found = truth_within(condition, box)
+        if found:
+            return {name: low for name, (low, _) in box.items()}
+        if found is None:
+            todo += _halves(box)
+    raise TooManyValuesError
+
+
+def _halves(box: dict[str, Range]) -> Iterator[dict[str, Range]]:
+    widest = max(box, key=lambda name: box[name][1] - box[name][0])
+    low, high = box[widest]
+    middle = (low + high) // 2
+    yield {**box, widest: (middle + 1, high)}
+    yield {**box, widest: (low, middle)}
+
+
+def _consistent(condition: Condition) -> bool:
+    """Check whether the condition can hold if each compared pair of terms may be less, equal or greater independently.
+
+    This decides at once, whatever the ranges, that ``a < b``, ``a == b`` and ``a > b`` cover everything.
+    """
+    pairs = list(dict.fromkeys((each.left, each.right) for each in atoms(condition) if isinstance(each, Compare)))
+    if len(pairs) > MOST_SIGNS:
+        return True
+
+    def holds(each: object) -> Callable[[Sequence[int]], bool]:
+        if not isinstance(each, Compare):
+            raise TypeError(f"{each} is not about data")
+        place, signs = pairs.index((each.left, each.right)), _SIGNS[each.comparison]
+        return lambda found: found[place] in signs
+
+    test = predicate(condition, holds)
+    return any(test(signs) for signs in product((-1, 0, 1), repeat=len(pairs)))
+
+
+_SIGNS: Final = {"==": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
