@@ -22,6 +22,8 @@ from fsm.checker.safety import proved_or_vacuous
 from fsm.machine.claims import Counts, Fair, LeadsTo
 from fsm.machine.evidence import Conclusion, Refuted, Run
 from fsm.machine.graph import components
+from fsm.machine.table import Table
+from fsm.machine.timers import forced
 from fsm.machine.traversal import BreadthFirst
 
 
@@ -59,6 +61,8 @@ class LeadsToGraph:
     def __init__(self, claim: LeadsTo, stepping: StepCache, limit: Limit = WITHIN) -> None:
         self.table = table = stepping.table
         self.fair = claim.fair
+        if isinstance(table, Table):
+            self.fair += tuple(Fair(event=name) for name in forced(table.machine))
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])

@@ -299,6 +299,19 @@ class WrittenState(Form):
     aliases: list[str] = Field(default=[], description="Its other names in drawings.")
 
 
+class WrittenTimer(Form):
+    """A timer, which runs in some states and fires an event when its time is over."""
+
+    about: str = ""
+    in_: list[StateKey] = Field(
+        alias="in", min_length=1, description="The states in which it runs; * means all states."
+    )
+    event: Name = Field(description="The event that happens when the time is over.")
+    after: str = Field(description="The time, such as '30 min', '1.5 s' or 'PT30M'.")
+    tolerance: str = Field(description="How much earlier or later the event may happen.")
+    restarts: list[Name] = Field(default=[], description="Events that restart the timer, unless they reply an error.")
+
+
 class WrittenOmission(Form):
     """The parts of an event that drawings leave out."""
 
@@ -342,6 +355,7 @@ class Written(Form):
     define: Mapping[Name, list[Name]] = Field(default={}, description="Sets of states, by name.")
     data: Mapping[Name, WrittenVariable] = Field(default={}, description="The variables of an entity, by name.")
     event: Mapping[Name, WrittenEvent]
+    timer: Mapping[Name, WrittenTimer] = Field(default={}, description="The timers of an entity, by name.")
     clause: Mapping[Name, WrittenClause] = {}
     fields: WrittenFields = WrittenFields()
     requires: Mapping[Name, WrittenRequirement] = Field(default={}, description="Clauses on fields, by name.")

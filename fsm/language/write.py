@@ -17,6 +17,7 @@ from fsm import machine as model
 from fsm.language.names import distinct
 from fsm.machine.fields import Exemption, Requirement
 from fsm.machine.terms import Variable
+from fsm.machine.timers import Timer, duration
 
 WIDEST: Final = 110  # maximum width of a value in columns; a wider value becomes a separate table
 REST: Final = "*"
@@ -58,6 +59,8 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     )
     _add(document, _without_empty(data=_super_table({name: _variable(each) for name, each in machine.data.items()})))
     document["event"] = _super_table({name: _event(machine, event, level) for name, event in machine.events.items()})
+    timers = {name: _timer(each) for name, each in machine.timers.items()}
+    _add(document, _without_empty(timer=_super_table(timers)))
     profiles = {name: _profile(machine, profile) for name, profile in machine.profiles.items()}
     _add(document, _without_empty(profile=_super_table(profiles)))
     if machine.omits is not None:
@@ -89,6 +92,12 @@ def _variable(each: Variable) -> Table:
     initial = {} if each.initial == each.low else {"initial": each.written(each.initial)}
     beyond = {} if each.beyond == "error" else {each.beyond: True}
     return _table(entries | initial | beyond, shown=each.shown)
+
+
+def _timer(each: Timer) -> Table:
+    entries = {"in": sorted(each.states), "event": each.event, "after": duration(each.after)}
+    entries |= {"tolerance": duration(each.tolerance)}
+    return _table(_without_empty(about=each.about) | entries, restarts=sorted(each.restarts))
 
 
 def _sentence(clause: model.Clause) -> dict[str, str]:

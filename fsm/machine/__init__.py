@@ -14,6 +14,7 @@ from fsm.errors import InputError
 from fsm.machine.conditions import WrittenCondition
 from fsm.machine.fields import Exemption, FieldKind, Requirement
 from fsm.machine.terms import Update, Variable
+from fsm.machine.timers import Timer
 from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
@@ -263,10 +264,10 @@ class Omission:
 class Machine:
     """A lifecycle as a complete table of states and events.
 
-    ``data`` has the variables by name.  ``fields`` maps the fields of a status to their kinds, and ``requires`` maps
-    the names of clauses to their requirements on these fields.  ``profile`` is the name of the profile that has been
-    applied, if any, and ``exemptions`` come from that profile.  ``omits`` maps events to the arrows that drawings may
-    leave out.  It is ``None`` if the model does not mention drawings.
+    ``data`` has the variables by name, and ``timers`` the timers.  ``fields`` maps the fields of a status to their
+    kinds, and ``requires`` maps the names of clauses to their requirements on these fields.  ``profile`` is the name of
+    the profile that has been applied, if any, and ``exemptions`` come from that profile.  ``omits`` maps events to the
+    arrows that drawings may leave out.  It is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -288,6 +289,7 @@ class Machine:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     indefinite: tuple[str, ...] = ()
     data: Mapping[str, Variable] = field(default_factory=dict)
+    timers: Mapping[str, Timer] = field(default_factory=dict)
     fields: Mapping[str, FieldKind] = field(default_factory=dict)
     requires: Mapping[str, Requirement] = field(default_factory=dict)
     exemptions: tuple[Exemption, ...] = ()

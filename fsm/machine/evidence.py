@@ -78,7 +78,9 @@ class UsedCell:
 
 
 def used_cell(machine: Machine, step: RunStep | Done, known: Sight = "observed") -> UsedCell:
-    event = machine.events[step.event]
+    event = machine.events.get(step.event)
+    if event is None:  # time passes
+        return UsedCell(step=step, clause=None, known=known)
     cell = event.ends.get(step.source) if step.ends else event.cells[step.source]
     ways = cell.outcomes if isinstance(cell, Moves) else ()
     deviation = next((way.deviation for way in ways if way.name == step.outcome), None)

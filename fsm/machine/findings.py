@@ -88,13 +88,18 @@ class Stretch(Generic[T]):
 class TimeLimit:
     """A time limit for leaving a state.
 
-    The limit is ``within`` seconds.  It was set by ``event``, which was recorded on ``line``.
+    The limit is ``within`` seconds.  It was set by ``event``, which was recorded on ``line``.  If the limit is that of
+    a ``timer``, its event should have happened until ``after`` nanoseconds had passed or, if it was ``early``, not
+    before.  The timer started at ``line``.
     """
 
     event: str
     within: int
     at: int
     line: Line
+    timer: str = ""
+    after: int = 0
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

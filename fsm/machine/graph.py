@@ -82,12 +82,16 @@ def explore(table: T) -> Graph[T]:
             source=bare(each.source), row=each.row, way=replace(each.way, to=bare(each.to))
         )
         for each in transitions
-        if each.way.index >= 0
+        if each.way.index >= 0 and each.row < len(table.rows)
     }
     return Graph(
         table=table,
         depth={state: search.depth[nearest[state]] for state in map(bare, search.depth)},
-        shortest=lambda state: search.path_to(nearest[state]),
+        shortest=lambda state: tuple(
+            each
+            for each in search.path_to(nearest[state])
+            if each.row < len(table.rows)  # the last row is time
+        ),
         transitions=tuple(of_states.values()),
     )
 

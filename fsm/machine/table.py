@@ -19,6 +19,7 @@ from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fit
 from fsm.machine.conditions import Condition
 from fsm.machine.guards import Data
 from fsm.machine.terms import Update, Values
+from fsm.machine.timers import clocked
 from fsm.machine.traversal import Numbering
 
 UNSPECIFIED: Final = "unspecified"
@@ -337,12 +338,16 @@ class InProgress(Table):
 
 
 def in_progress(table: Table, overlap: int = 1, *, like: Table | None = None) -> Table:
-    """Extend *table* to configurations with up to *overlap* calls of each event in progress, and with data.
+    """Extend *table* to configurations with up to *overlap* calls of each event in progress, and with data and clocks.
 
     The table is returned as it is if no call takes time and there are no data.  *like* may be the extension of a table
     with the same states and rows.  The result then uses the same numbers for configurations.
     """
-    if not (table.end or table.data) or isinstance(table, InProgress):
+    if isinstance(table, InProgress):
+        return table
+    if table.machine.timers:
+        table = tabulate(clocked(table.machine))
+    if not (table.end or table.data):
         return table
     initial = table.data.initial if table.data else ()
     known = like if isinstance(like, InProgress) else None

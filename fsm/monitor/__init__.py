@@ -19,11 +19,13 @@ import msgspec
 from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import ASSUMED, tried
-from fsm.monitor.beliefs import shared
+from fsm.monitor.beliefs import BeliefStep, shared
+from fsm.monitor.diagnosis import Explained
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
+from fsm.monitor.timer_watch import TimerWatch
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
@@ -87,6 +89,7 @@ class Monitor:
         self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
         self._everything = self._beliefs.everything
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
+        self._timers = TimerWatch(self._dynamics) if self.machine.timers else None
         self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
         self._assumptions = Assumptions()
@@ -145,6 +148,8 @@ class Monitor:
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
+        if self._timers is not None:
+            return None  # compiled code has no timers
         if self._compiled is None:
             try:
                 from fsm.monitor.automaton import BeliefAutomaton  # noqa: PLC0415  (needs the extra "fast")
@@ -205,6 +210,8 @@ class Monitor:
     def judgement(self, *, over: bool = True) -> findings.Judgement:
         """Return the judgement of the observations so far. If *over* is true, no more observations follow."""
         folder = self.folder if over else self.folder.copy()
+        for seen, place, explained in self._timers.finish() if self._timers and over else ():
+            folder.fold(explained.violation(self.machine, seen, place))
         for entity, opened in tuple(self._open.items()):
             if over:
                 self._close(entity)
@@ -221,8 +228,12 @@ class Monitor:
             covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes + self._beliefs.notes),
+            notes=dict(self._notes + self._beliefs.notes + self._undecided()),
         )
+
+    def _undecided(self) -> Counter[str]:
+        undecided = self._timers.undecided if self._timers else {}
+        return Counter({f"timer {name} not decided": count for name, count in undecided.items()})
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
         incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
@@ -288,7 +299,7 @@ class Monitor:
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
         entities, what = self._entities, key(seen)
-        quick = self._beliefs.followed is None and not self._ids.gives(what)
+        quick = self._timers is None and self._beliefs.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
             if not (quick and entities.take(slot, what, self._assumptions.number)):
                 self._take(msgspec.structs.replace(seen, entity=entities.identity(slot)), place)
@@ -338,7 +349,8 @@ class Monitor:
             self._unread = f"line {place.number} has no event and no output, and shows no state"
         for names in step.tolerated:
             self._record_needed(names, life, seen, place)
-        if explained := step.explained or self._ids.reused_id_violation(seen, step.to.configurations):
+        explained = self._explained(life, step, seen, place)
+        if explained:
             self.violated(entity, place)
             self._close(entity)
             opened = Open(observation=seen, place=place, before=life.belief.configurations, explained=explained)
@@ -352,6 +364,12 @@ class Monitor:
         self._keep(entity, slot, life)
         if self._beliefs.full():
             self._forget()
+
+    def _explained(self, life: Life, step: BeliefStep, seen: Observation, place: Line) -> Explained | None:
+        before, after = life.belief.configurations, step.to.configurations
+        found = step.explained or self._ids.reused_id_violation(seen, after)
+        late = self._timers.notice(seen, place, before, after, legal=found is None) if self._timers else None
+        return late or found
 
     def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
         if any(name.startswith(ASSUMED) for name in names):

@@ -310,7 +310,15 @@ class Beliefs:
         return BeliefStep(
             to=to,
             kind=self.kinds[seen],
-            plain=not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew),
+            plain=not (
+                self._shared.machine.timers
+                or note
+                or tolerated
+                or to.rests
+                or to.timed
+                or before.timed
+                or seen.event in self._anew
+            ),
             leads=self.leads(seen),
             cells=kept.cells,
             tolerated=tolerated,

@@ -11,6 +11,7 @@ from fsm.machine.graph import Graph
 from fsm.machine.product.system import PartStep, System
 from fsm.machine.table import Table
 from fsm.machine.terms import Variable
+from fsm.machine.timers import PASSES, duration
 from fsm.report import words
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout, joined
@@ -39,14 +40,7 @@ def text(
         for state in machine.states.values():
             says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
             yield from layout.kept(says, "  ", " " * (longest + 4))
-        if machine.data:
-            yield from ("", "data")
-        for variable in machine.data.values():
-            scope = f" (the checker searches {variable.low} to {variable.high})" if variable.beyond == "scope" else ""
-            scope = ", never beyond" if variable.beyond == "saturates" else scope
-            first = variable.text(variable.initial)
-            text = f"{variable.name} is {variable.domain}{scope}, at first {first}. {variable.about}"
-            yield from layout.kept(text, "  ", "      ")
+        yield from _data_and_timers(machine, layout)
     yield from ("", *layout.kept(_LEGEND))
     used: dict[Clause, None] = {}
     for event in machine.events.values():
@@ -62,6 +56,24 @@ def text(
     yield from ("", "clauses")
     for clause in used:
         yield from layout.kept(f"{words.clause(clause)} [{clause.source}] {clause.link}", "  ", "      ")
+
+
+def _data_and_timers(machine: Machine, layout: Layout) -> Iterator[str]:
+    if machine.data:
+        yield from ("", "data")
+    for variable in machine.data.values():
+        scope = f" (the checker searches {variable.low} to {variable.high})" if variable.beyond == "scope" else ""
+        scope = ", never beyond" if variable.beyond == "saturates" else scope
+        first = variable.text(variable.initial)
+        text = f"{variable.name} is {variable.domain}{scope}, at first {first}. {variable.about}"
+        yield from layout.kept(text, "  ", "      ")
+    if machine.timers:
+        yield from ("", "timers")
+    for timer in machine.timers.values():
+        restarts = f" Restarts on {words.either(sorted(timer.restarts))}." if timer.restarts else ""
+        where = ", ".join(state for state in machine.states if state in timer.states)
+        after = f"{duration(timer.after)} (give or take {duration(timer.tolerance)}) after the entry into {where}"
+        yield from layout.kept(f"{timer.name} fires {timer.event} {after}.{restarts} {timer.about}", "  ", "      ")
 
 
 def _facts(machine: Machine, graph: Graph[Table]) -> str:
@@ -268,6 +280,9 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
     for number, (each, what) in enumerate(taken, 1):
         if number == len(run.steps) + 1:
             yield f"{'':{indent}}and then forever"
+        following = taken[number][0] if number < len(taken) else None
+        if following and each.event.endswith(PASSES) and each.event == following.event and number != len(run.steps):
+            continue  # only the last of several equal steps of time is shown
         where = each.source if each.source == each.target else f"{each.source} → {each.target}"
         where = ", ".join((where, *each.data))
         yield f"{'':{indent}}{number:2} {what if each.done else f'{what:<{longest}}  {where}'}"

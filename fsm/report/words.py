@@ -8,7 +8,8 @@ from typing import Final, TypeVar
 
 from fsm.errors import plural as plural  # noqa: PLC0414  (other modules of this package import it from here)
 from fsm.machine import Clause
-from fsm.machine.findings import Assumed, Cause, Finding, Repair, Tolerated, Violation
+from fsm.machine.findings import Assumed, Cause, Finding, Repair, TimeLimit, Tolerated, Violation
+from fsm.machine.timers import duration
 from fsm.monitor.grouping import NAMED
 from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
 from fsm.trace import Line, Observation
@@ -108,10 +109,18 @@ def what(violation: Violation) -> str:
         Cause.OUTPUT: f"{violation.illegal or seen.output or 'nothing'} was emitted{after}",
         Cause.FIELDS: f"{seen.shows or seen.met} was shown with {violation.found}",
         Cause.PROPERTY: f"{violation.illegal} breaks the property {violation.clause.name}",
-        Cause.TIME: f"{violation.illegal} was not left in time"
-        + (f": {limit.within} s after {limit.event}" if limit else ""),
+        Cause.TIME: _lateness(violation.illegal, limit),
     }
     return texts[violation.cause]
+
+
+def _lateness(illegal: str, limit: TimeLimit | None) -> str:
+    if limit is None:
+        return f"{illegal} was not left in time"
+    if limit.timer:
+        happened = "happened too early" if limit.early else "did not happen in time"
+        return f"{illegal} {happened}: timer {limit.timer} fires it {duration(limit.after)} after its start"
+    return f"{illegal} was not left in time: {limit.within} s after {limit.event}"
 
 
 def seen(observation: Observation) -> str:
@@ -151,6 +160,9 @@ def allowed(violation: Violation) -> str:
     """Return the legal alternatives. The result is empty for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
+    if violation.limit and violation.limit.timer:
+        word = "not before" if violation.limit.early else "by"
+        return f"{violation.illegal} {word} {moment(violation.limit.at + violation.limit.after)}"
     if violation.limit:
         return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
     states = grouped((permission.what, permission.state) for permission in violation.permitted)

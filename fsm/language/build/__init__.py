@@ -11,6 +11,7 @@ from fsm.language.build.cells import Events, Sets, check_ends, keys, ways
 from fsm.language.build.data import check_data, variables
 from fsm.language.build.problems import Problems, check_used, clauses_of, definitions
 from fsm.language.build.profiles import Demands, kinds_of_fields, profiles, requirements
+from fsm.language.build.timers import timers
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, Omission, State, StateKind
@@ -34,6 +35,7 @@ def build(model: Model) -> Machine:
     machine = _machine(problems, sets)
     check_ends(problems, machine)
     check_data(problems, machine)
+    machine = replace(machine, timers=timers(problems, machine, sets))
     _check_kinds(problems)
     _check_rpcs(problems)
     _check_aliases(problems, machine)
@@ -82,6 +84,7 @@ def _sets(problems: Problems[Written]) -> dict[str, tuple[str, ...]]:
     cells += [each for profile in written.profile.values() for each in profile.cell.values()]
     texts = [key for each in cells for key in keys(each)]
     texts += [state for each in written.requires.values() for state in each.in_]
+    texts += [state for each in written.timer.values() for state in each.in_]
     texts += [state for each in (written.drawing.omits.values() if written.drawing else ()) for state in each.states]
     found = definitions(problems, written.define, states=written.states, taken={}, texts=texts)
     return {name: value for name, value in found.items() if not isinstance(value, str)}
