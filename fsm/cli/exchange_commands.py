@@ -78,11 +78,23 @@ def export_command(name: str, form: str, profile: str | None, wanted: str | None
         machine, stated = found.machine, named[wanted]
     machine = options.under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
+    if form in {"transitions", "python-statemachine"} and (lost := _lost(machine)):
+        click.echo(f"note: {form} has no {' and no '.join(lost)}; they are left out", err=True)
     try:
         put(promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine), output)
     except CannotExportError as error:
         raise click.UsageError(str(error)) from error
     return 0
+
+
+def _lost(machine: Machine) -> list[str]:
+    ways = [way for event in machine.events.values() for way in event.outcomes()]
+    words = {
+        "conditions on data": any(way.when for way in ways),
+        "updates of data": any(way.updates for way in ways),
+        "timers": machine.timers,
+    }
+    return [word for word, has in words.items() if has]
 
 
 @click.command("import")

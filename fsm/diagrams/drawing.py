@@ -134,7 +134,7 @@ _OUTPUTS: Final = " / "  # separates an event from its outputs
 # Text that `fsm draw` may append to an event. It marks the end of a call, an error or outputs, or says that the
 # text is not a state.
 _ADDED: Final = re.compile(
-    r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
+    r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: \[[^]]*\])?(?: / [^,]+| ↗)?$"
 )
 
 

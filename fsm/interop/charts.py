@@ -6,9 +6,9 @@ recommendation requires (https://www.w3.org/TR/scxml, section 3.13) and as pytho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, assert_never
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
@@ -18,6 +18,8 @@ from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition, outcome_
 from fsm.interop.yaml_nodes import DEEPEST, SourceProblems, YamlNode
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Machine
+from fsm.machine.conditions import All, Compare, Condition, Not, Some
+from fsm.machine.terms import Combined, Constant, Read, Term
 
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
@@ -226,16 +228,57 @@ def scxml(machine: Machine) -> str:
         name: f"_{word}" if word[0] in "0123456789-" else word
         for name, word in identifiers("", machine.states, also="-").items()
     }
-    head = {"version": "1.0", "datamodel": "null", "name": machine.name, "initial": ids[machine.initial]}
+    head = {
+        "version": "1.0",
+        "datamodel": "ecmascript" if machine.data else "null",
+        "name": machine.name,
+        "initial": ids[machine.initial],
+    }
     root = ET.Element("scxml", {"xmlns": SCXML, **head})
+    variables = identifiers("", machine.data)
+    if machine.data:
+        model = ET.SubElement(root, "datamodel")
+        for name, variable in machine.data.items():
+            ET.SubElement(model, "data", {"id": variables[name], "expr": str(variable.initial)})
     states = {name: ET.SubElement(root, "state", {"id": word}) for name, word in ids.items()}
     for each in outcome_events(machine):
         target = {"target": ids[each.to]} if each.to else {}
-        transition = ET.SubElement(states[each.source], "transition", {"event": each.event, **target})
+        way = each.outcome
+        condition = {"cond": _script(way.when.means, variables)} if way and way.when else {}
+        transition = ET.SubElement(states[each.source], "transition", {"event": each.event, **condition, **target})
+        for update in way.updates if way else ():
+            assigned = {"location": variables[update.variable], "expr": _script_term(update.term, variables)}
+            ET.SubElement(transition, "assign", assigned)
         for output in each.emits:
             ET.SubElement(transition, "send", {"event": distinct(output, (), also="-"), "target": PARENT})
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _script(condition: Condition, variables: Mapping[str, str]) -> str:
+    match condition:
+        case Not(of=inner):
+            return f"!({_script(inner, variables)})"
+        case All(of=parts) | Some(of=parts):
+            operator = " && " if isinstance(condition, All) else " || "
+            return operator.join(f"({_script(each, variables)})" for each in parts) or "true"
+        case Compare(comparison=comparison, left=left, right=right):
+            return f"{_script_term(left, variables)} {comparison} {_script_term(right, variables)}"
+        case _:
+            raise TypeError(f"{condition} is not about data")
+
+
+def _script_term(term: Term, variables: Mapping[str, str]) -> str:
+    match term:
+        case Constant(value=value):
+            return str(value)
+        case Read(name=name):
+            return variables.get(name, f"_event.data[{name!r}]")
+        case Combined(operator=operator, left=left, right=right):
+            one, other = _script_term(left, variables), _script_term(right, variables)
+            return f"({one} {operator} {other})" if operator in {"+", "-"} else f"Math.{operator}({one}, {other})"
+        case _:
+            assert_never(term)
 
 
 FORM: Final = "a definition of python-statemachine"

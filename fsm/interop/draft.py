@@ -37,6 +37,7 @@ class DraftTransition:
     when: tuple[str, ...] = ()  # the conditions, all of which hold
     emits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    outcome: Outcome | None = None  # the outcome that the transition stands for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,4 +196,5 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
                     taken.append(distinct(way.name, taken, also="-"))
                     # Without a target, the transition does not leave and re-enter the state.
                     to = way.to if way.to != state else ""
-                    yield DraftTransition(event=f"{row}.{taken[-1]}", source=state, to=to, emits=way.emits)
+                    event_of = f"{row}.{taken[-1]}"
+                    yield DraftTransition(event=event_of, source=state, to=to, emits=way.emits, outcome=way)

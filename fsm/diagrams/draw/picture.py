@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent, StateKind
+from fsm.machine.timers import duration
 from fsm.machine.traversal import closure
 
 
@@ -77,6 +78,8 @@ class EdgeLabel:
     ends: bool = False
     deviates: bool = False
     cell: Literal["moves", "ignores", "refuses", "silent"] = "moves"
+    guard: str = ""
+    effect: str = ""  # the updates of data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,7 @@ class Picture:
     edges: tuple[PictureEdge, ...]
     left_out: tuple[str, ...] = ()  # events that are not drawn
     profiles: tuple[str, ...] = ()  # profiles whose deviations are included
+    timers: tuple[str, ...] = ()  # the timers, in words
     unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
 
 
@@ -171,7 +175,8 @@ class _PictureBuilder:
         drawn = False
         for source, target, label in arrows:
             start = ANY if (target, label) in everywhere else source
-            if start == ANY or source != target or label.deviates or label.cell != "moves" or "stays" in self.show:
+            changes = source != target or bool(label.effect)
+            if start == ANY or changes or label.deviates or label.cell != "moves" or "stays" in self.show:
                 self.labels.setdefault((start, target), {})[label] = None
                 drawn = True
         if not drawn:
@@ -210,7 +215,9 @@ class _PictureBuilder:
             if way.deviation is not None:
                 self.profiles[way.deviation.profile] = None
             outcome = way.name if several and named and way.name != way.to else ""
-            yield state, way.to, replace(label, outcome=outcome, error=error, emits=way.emits, deviates=deviates)
+            shown = replace(label, outcome=outcome, error=error, emits=way.emits, deviates=deviates)
+            effect = ", ".join(f"{each.variable} := {each.text}" for each in way.updates)
+            yield state, way.to, replace(shown, guard=way.when.text if way.when else "", effect=effect)
 
     def connect_lifecycle(self) -> None:
         """Draw some edges from "any state" a second time, from a single state, to make the lifecycle visible.
@@ -262,6 +269,11 @@ class _PictureBuilder:
             ),
             left_out=tuple(self.left_out),
             profiles=tuple(self.profiles),
+            timers=tuple(
+                f"{timer.event}: {duration(timer.after)} after the entry"
+                + "".join(f", or after {event}" for event in sorted(timer.restarts))
+                for timer in self.machine.timers.values()
+            ),
             unreached=tuple((state, names) for state, names in self.only.items() if state not in self.states),
         )
 
@@ -311,10 +323,10 @@ def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     Labels for deviations, and for cells that ignore, refuse or do not specify the event, are also kept.
     """
     fine = any(not label.error and label.cell == "moves" for label in labels)
-    kept: dict[tuple[str, bool, str], EdgeLabel] = {}
+    kept: dict[tuple[str, bool, str, str, str], EdgeLabel] = {}
     for label in labels:
         if label.deviates or label.cell != "moves" or not (label.error and fine):
-            kept.setdefault((label.event, label.deviates, label.cell), label)
+            kept.setdefault((label.event, label.deviates, label.cell, label.guard, label.effect), label)
     return tuple(kept.values())
 
 

@@ -36,6 +36,8 @@ def caption(label: EdgeLabel) -> str:
     'stop-wash ↗'
     >>> caption(EdgeLabel(event="start", kind="call", ends=True, outcome="failed", error="error"))
     'start: failed ✗'
+    >>> caption(EdgeLabel(event="retry", kind="call", guard="tries < 2", effect="tries := tries + 1"))
+    'retry [tries < 2] / tries := tries + 1'
     """
     return " ".join(filter(None, (happening(label), outputs(label))))
 
@@ -50,12 +52,15 @@ def happening(label: EdgeLabel) -> str:
         words = f"({words})"
     if label.error:
         words += f" {FAILS}" if label.error == "error" else f" {FAILS} {label.error}"
-    return words
+    return f"{words} [{label.guard}]" if label.guard else words
 
 
 def outputs(label: EdgeLabel) -> str:
     own = [_letters_and_digits(each) for each in label.emits] == [_letters_and_digits(label.event)]
-    return OWN if own else f"/ {', '.join(label.emits)}" if label.emits else ""
+    if own and not label.effect:
+        return OWN
+    done = ", ".join((*label.emits, *filter(None, [label.effect])))
+    return f"/ {done}" if done else ""
 
 
 def captioned_edges(
@@ -98,6 +103,7 @@ def footer(picture: Picture) -> list[str]:
         lines.append(f"{OWN} emits an output of its own name")
     if any(label.error for label in labels):
         lines.append(f"{FAILS} replies an error")
+    lines += picture.timers
     if picture.profiles:
         lines.append(f"{DEVIATE} of {', '.join(picture.profiles)} included")
     if fill_shows_count(picture):

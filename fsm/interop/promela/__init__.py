@@ -32,6 +32,7 @@ from fsm.interop.promela.vocabulary import (
 from fsm.machine import Event, Machine, claims, outcomes
 from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
+from fsm.machine.timers import clocked
 
 BROKEN: Final = 255  # value of a variable when the claim is violated
 MOST: Final = 30  # maximum number of items that are stored as one bit each
@@ -50,9 +51,10 @@ class Product:
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
     asked, calls = words.calls(step)
-    when = " && ".join([f"state == {words.states[step.source]}", *asked, *([guard] if guard else [])])
+    guards, updates = words.data_of(step)
+    when = " && ".join([f"state == {words.states[step.source]}", *asked, *guards, *([guard] if guard else [])])
     changes = (f"{words.begun[event]} = {number}" for event, number in calls.items())
-    effect = "; ".join([f"state = {words.states[step.way.to]}", *changes, *effects])
+    effect = "; ".join([*updates, f"state = {words.states[step.way.to]}", *changes, *effects])
     title = "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in step.title)
     return f':: d_step {{ {when} -> {effect}; printf("{title}\\n") }}'
 
@@ -276,6 +278,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     >>> print(promela(load("examples/models/door.toml")).splitlines()[0])
     /* door: A door
     """
+    machine = clocked(machine) if machine.timers else machine
     claim = stated.claim if stated else None
     words = PromelaNames(machine, [each.means for each in claims.conditions_of(claim)] if claim else ())
     product = _product(claim, words) if claim else Product(options=lambda step: [option(words, step)])
@@ -284,6 +287,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
         "",
         *words.definitions(),
         "",
+        *words.variables(),
         *product.declarations,
         f"{size(len(words.states))} state = {words.states[machine.initial]};",
         *(f"bool {begun} = false;" for begun in words.begun.values()),
@@ -353,6 +357,8 @@ def _head(machine: Machine, stated: claims.Property | None, product: Product, fi
     if product.cases > 1:
         yield f"The claim has {product.cases} parts: do it with each CASE from 1 to {product.cases}."
     match stated.claim if stated else None:
+        case None if machine.data:
+            yield "Expect errors: 0, and as many states, stored, as 'fsm check' counts configurations."
         case None:
             layers, transitions = reached(machine)
             yield f"Expect {sum(map(len, layers))} states, stored; {transitions + 1} transitions, of which"

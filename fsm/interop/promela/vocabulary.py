@@ -5,13 +5,18 @@ after the step; ``event``; ``reply``, and ``whose``, the call that receives this
 instant; and ``all``, the position in ``lists`` of all outputs of the step, counted from 1 (0 before the first step).
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, assert_never
 
 from fsm.language.names import identifiers
-from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, conditions, outcomes
+from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, conditions, outcomes, terms
 from fsm.machine.conditions import Atom, Condition, atoms
+from fsm.machine.guards import names_of
+from fsm.machine.terms import Term, Update, names_in
+
+_NONE: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +28,15 @@ class ExportedStep:
     source: str
     way: Outcome
     reply: str  # may be empty
+    given: tuple[tuple[str, int], ...] = ()  # the arguments
 
     @property
     def title(self) -> str:
         name = f"{self.event}{' ends' if self.ends else ''}/{self.way.name}"
         reply = f" replies {self.reply}" if self.reply else ""
         emits = f" emits {', '.join(self.way.emits)}" if self.way.emits else ""
-        return f"{name}{reply}{emits}: {self.source} to {self.way.to}"
+        given = f" with {', '.join(f'{name} {value}' for name, value in self.given)}" if self.given else ""
+        return f"{name}{given}{reply}{emits}: {self.source} to {self.way.to}"
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
@@ -42,8 +49,17 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
             for source in machine.states:
                 cell = cells.get(source)
                 for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
-                    for reply in _replies(way.reply, codes):
-                        yield ExportedStep(event=event.name, ends=ends, source=source, way=way, reply=reply)
+                    read = {*names_of(way.when.means if way.when else None, way.updates)} & event.arguments.keys()
+                    if read and ends:
+                        what = f"the end of '{event.name}' reads '{min(read)}', and Promela does not store arguments"
+                        raise CannotExportError(f"{what}: store it in a variable when the call begins")
+                    ranges = [range(each.low, each.high + 1) for name, each in event.arguments.items() if name in read]
+                    names = [name for name in event.arguments if name in read]
+                    for reply, values in product(_replies(way.reply, codes), product(*ranges)):
+                        given = tuple(zip(names, values, strict=True))
+                        yield ExportedStep(
+                            event=event.name, ends=ends, source=source, way=way, reply=reply, given=given
+                        )
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
@@ -81,13 +97,13 @@ def silent(machine: Machine, event: str) -> tuple[str, ...]:
     return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))
 
 
+class CannotExportError(Exception):
+    """The target language cannot express the claim. The message contains the reason and a remedy."""
+
+
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"  # the state before the first instant of a run
 SMALL: Final = 250  # largest number that is stored in a byte; the other values of a byte are reserved
-
-
-class CannotExportError(Exception):
-    """The target language cannot express the claim. The message contains the reason and a remedy."""
 
 
 class PromelaNames:
@@ -109,6 +125,10 @@ class PromelaNames:
         timed = [event.name for event in machine.events.values() if event.ends]
         # Maps each call that takes time to the variable that is true while the call is in progress.
         self.begun = identifiers("begun_", dict.fromkeys(timed))
+        self.data = identifiers("d_", dict.fromkeys(machine.data))
+        changed = (step.way.updates for step in taken if not _in_order(step.way.updates))
+        # Variables whose new values are stored first, because others depend on the old ones, and vice versa.
+        self._swapped = {self.data[each.variable] for updates in changed for each in updates}
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
@@ -141,19 +161,57 @@ class PromelaNames:
             return [f"!{own}"], {step.event: 1}
         return [], dict.fromkeys(self.begun, 0) if event.interrupts else {}
 
+    def variables(self) -> Iterator[str]:
+        for name, each in self.machine.data.items():
+            yield f"{'byte' if each.low >= 0 and each.high <= SMALL else 'int'} {self.data[name]} = {each.initial};"
+        yield from (f"int new_{word} = 0;" for word in self.data.values() if word in self._swapped)
+
+    def data_of(self, step: ExportedStep) -> tuple[list[str], list[str]]:
+        """Return the guards and the effects of a step on data, with its arguments inserted."""
+        given = dict(step.given)
+        guards = [self.expression(step.way.when.means, given)] if step.way.when else []
+        first, then = list[str](), list[str]()
+        in_order = _in_order(step.way.updates)
+        for update in in_order or step.way.updates:
+            each, word = self.machine.data[update.variable], self.data[update.variable]
+            value = self.term(update.term, given)
+            if each.beyond == "saturates":
+                value = f"({value} < {each.low} -> {each.low} : ({value} > {each.high} -> {each.high} : {value}))"
+            elif each.beyond == "scope":
+                guards.append(f"({each.low} <= {value} && {value} <= {each.high})")
+            first.append(f"{'' if in_order else 'new_'}{word} = {value}")
+            then += [] if in_order else [f"{word} = new_{word}", f"new_{word} = 0"]
+        return guards, [*first, *then]
+
+    def term(self, term: Term, given: Mapping[str, int]) -> str:
+        match term:
+            case terms.Constant(value=value):
+                return f"({value})" if value < 0 else str(value)
+            case terms.Read(name=name):
+                return str(given[name]) if name in given else self.data[name]
+            case terms.Combined(operator=operator, left=left, right=right):
+                one, other = self.term(left, given), self.term(right, given)
+                if operator in {"+", "-"}:
+                    return f"({one} {operator} {other})"
+                return f"({one} {'<' if operator == 'min' else '>'} {other} -> {one} : {other})"
+            case _:
+                assert_never(term)
+
     def any_of(self, states: Iterable[str], of: str) -> str:
         wanted = frozenset(states)
         found = [f"{of} == {word}" for state, word in self.states.items() if state in wanted]
         return f"({' || '.join(found)})" if found else "(false)"
 
-    def expression(self, condition: Condition) -> str:
+    def expression(self, condition: Condition, given: Mapping[str, int] = _NONE) -> str:
         match condition:
             case conditions.Not(of=inner):
-                return f"(!{self.expression(inner)})"
+                return f"(!{self.expression(inner, given)})"
             case conditions.All(of=parts):
-                return f"({' && '.join(map(self.expression, parts))})"
+                return f"({' && '.join(self.expression(each, given) for each in parts) or 'true'})"
             case conditions.Some(of=parts):
-                return f"({' || '.join(map(self.expression, parts))})"
+                return f"({' || '.join(self.expression(each, given) for each in parts)})"
+            case conditions.Compare(comparison=comparison, left=left, right=right):
+                return f"({self.term(left, given)} {comparison} {self.term(right, given)})"
             case _:
                 return self._atom(condition)
 
@@ -175,9 +233,24 @@ class PromelaNames:
             case conditions.StateChanges():
                 return f"(was != is && was != {NOWHERE})"
             case conditions.At() | conditions.StepEmits() | conditions.Compare():
-                raise TypeError(f"{condition} is about a system, not about a machine")
+                raise TypeError(f"{condition} is not about the step of a machine")
             case _:
                 assert_never(condition)
+
+
+def _in_order(updates: Sequence[Update]) -> Sequence[Update]:
+    """Return *updates* in an order in which none of them reads a variable that is already changed, if there is one."""
+    left, found = [*updates], list[Update]()
+    while left:
+        reads = {
+            id(each): {name for other in left if other is not each for name in names_in(other.term)} for each in left
+        }
+        free = next((each for each in left if each.variable not in reads[id(each)]), None)
+        if free is None:
+            return ()
+        left.remove(free)
+        found.append(free)
+    return found
 
 
 def size(numbers: int) -> str:
