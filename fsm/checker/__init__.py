@@ -14,9 +14,10 @@ from fsm.checker.cones import Cones, JointListener, of_whole
 from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
-from fsm.checker.safety import check_idempotent, check_none, check_reachable, needed
+from fsm.checker.safety import check_idempotent, check_none, check_reachable, needed, proved_or_vacuous
 from fsm.diagrams.compare import Comparison, Where, choose
 from fsm.diagrams.read import find
+from fsm.errors import of_extra
 from fsm.language import library
 from fsm.machine import Machine, Silent, claims
 from fsm.machine.calls.unobserved import TooManyError
@@ -35,7 +36,7 @@ from fsm.machine.evidence import (
 )
 from fsm.machine.product import SystemTable, tables_of
 from fsm.machine.product.system import System
-from fsm.machine.table import UNSPECIFIED, Done, Table, in_progress, tabulate
+from fsm.machine.table import UNSPECIFIED, Done, InProgress, Table, in_progress, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
 from fsm.verdict import Unknown
@@ -186,6 +187,35 @@ def decide(
     )
 
 
+def _decide_unbounded(
+    stated: claims.Property,
+    stepping: StepCache | Cones,
+    *,
+    profile: str | None,
+    limit: int,
+    ending: Ending,
+) -> Checked:
+    """Like :func:`decide`, but let a solver decide claims about data for all integers."""
+    if not isinstance(stepping, StepCache) or not isinstance(stepping.table, InProgress):
+        return decide(stated, stepping, profile=profile, limit=limit, ending=ending)
+    engine = of_extra("fsm.checker.unbounded", "--unbounded", extra="smt")
+    conclusion: Conclusion = engine.Unbounded(machine=machine_table(stepping.table).machine).decide(stated.claim)
+    if isinstance(conclusion, Proved) and isinstance(stated.claim, claims.Always | claims.Never):
+        conclusion = proved_or_vacuous(stepping, Limit(states=limit, ending=ending), needed(stated.claim))
+    return Checked(
+        of=stated,
+        profile=profile,
+        verdict=conclusion,
+        expected=stated.expected(profile),
+        searched=claims.Counts(states=0, transitions=0, depth=0),
+        unbounded=True,
+    )
+
+
+def _uncovered(machine: Machine) -> tuple[tuple[str, str, str], ...]:
+    return tuple(of_extra("fsm.checker.unbounded", "--unbounded", extra="smt").Unbounded(machine=machine).uncovered())
+
+
 def _stop_reason(why: str, covered: Explored) -> str:
     if not covered.nodes:
         return f"{why} before the search began"
@@ -200,6 +230,7 @@ def examine(
     only: Collection[str] | None = None,
     limit: int = LIMIT,
     overlap: int = 1,
+    unbounded: bool = False,
     ending: Ending = on,
     advanced: Callable[[], None] = lambda: None,
     copies: Collection[claims.Specification[System]] = (),
@@ -207,10 +238,11 @@ def examine(
 ) -> Examined:
     """Check the properties in *specification* under *profile*.
 
-    *machine* replaces the machine of the specification.  If *only* is given, only the properties with these names are
-    checked, and the expected size of a system is not compared, because it depends on all of its properties.
-    *advanced* is called after each property.  *copies* holds the same properties restated for other copies, which are
-    reported only if their outcome differs.  Profiles that behave alike share their conclusions through *alike*.
+    *machine* replaces the machine of the specification.  If *only* is given, only the properties with these names
+    are checked, and the expected size of a system is not compared, because it depends on all of its properties.
+    *advanced* is called after each property.  *copies* holds the same properties restated for other copies, which
+    are reported only if their outcome differs.  If *unbounded* is true, a solver decides claims about data.
+    Profiles that behave alike share their conclusions through *alike*.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -220,7 +252,8 @@ def examine(
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
-            checked.append(decide(stated, stepping, profile=profile, limit=limit, ending=ending))
+            engine = _decide_unbounded if unbounded else decide
+            checked.append(engine(stated, stepping, profile=profile, limit=limit, ending=ending))
             advanced()
     first = {each.of.name: _outcome(each) for each in checked}
     others = [
@@ -240,6 +273,7 @@ def examine(
         checked=tuple(checked),
         copies=len(others),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
+        uncovered=_uncovered(machine) if unbounded and isinstance(machine, Machine) else (),
         path=specification.path,
     )
 

@@ -65,6 +65,7 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
 @options.parts_option(
     "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.", any_number=True
 )
+@options.flag("--unbounded", "Decide 'always' and 'never' for all integers, with the solver Z3 (the extra 'smt').")
 @options.flag("--each-copy", "Check every copy of a part, not only the first.")
 @options.cases_format_option
 def command(
@@ -77,6 +78,7 @@ def command(
     runs: bool,
     why: int,
     each_copy: bool,
+    unbounded: bool,
     limit: int,
     overlap: int,
 ) -> int:
@@ -135,7 +137,14 @@ def command(
     with INTERRUPTION.soft_limits() as excess, progress("checking", size) as bar:
         ending = search_ending(bar, excess)
         examine_each = partial(
-            examine, only=only or None, limit=limit, ending=ending, advanced=bar.advance, overlap=overlap, alike=alike
+            examine,
+            only=only or None,
+            limit=limit,
+            ending=ending,
+            advanced=bar.advance,
+            overlap=overlap,
+            alike=alike,
+            unbounded=unbounded,
         )
         any_number = partial(examine_any, only=only or None, limit=limit, ending=ending, advanced=bar.advance)
         for specification, profile in work:

@@ -235,7 +235,7 @@ class Checked:
 
     If ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
     ``scope`` lists the ranges outside which values were not searched: ``attempts from 0 to 3``.  ``cut`` is the number
-    of steps that lead outside.
+    of steps that lead outside.  If ``unbounded`` is true, a solver decided the property for all integers.
     """
 
     of: Property
@@ -246,6 +246,7 @@ class Checked:
     overlap: int = 0
     scope: tuple[str, ...] = ()
     cut: int = 0
+    unbounded: bool = False
 
     @property
     def unexpected(self) -> bool:
@@ -263,6 +264,7 @@ class Examined:
     ``counts`` is the size of the system that simulates any number of its copies.  ``copies`` counts the claims that
     were also decided for copies other than the first.  If such a claim has a different result, it is in ``checked``,
     too.  ``washed_out`` lists silent cells that a hidden event can lead to, as (event, state, hidden event).
+    ``uncovered`` lists cells whose guards do not cover all integers, as (event, state, values).
     """
 
     machine: Machine | System
@@ -272,6 +274,7 @@ class Examined:
     checked: tuple[Checked, ...]
     copies: int = 0
     washed_out: tuple[tuple[str, str, str], ...] = ()
+    uncovered: tuple[tuple[str, str, str], ...] = ()
     any_number: str = ""
     path: str = ""
 

@@ -97,6 +97,8 @@ def _profile_lines(
     for event, state, leads in examination.washed_out:
         unobserved = f"which {leads} may reach unobserved: anything may follow"
         yield from _indented(layout, f"nothing is specified about {event} in {state}, {unobserved}")
+    for event, state, values in examination.uncovered:
+        yield from _indented(layout, f"nothing is specified about {event} in {state} for {values}")
     left_out = overlap = 0
     scope: tuple[str, ...] = ()
     beyond = 0
@@ -126,7 +128,7 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     word = status(checked)
     stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap_limit(checked)) else ""
-    within += ", within scope" if checked.scope else ""
+    within += ", within scope" if checked.scope else ", all integers" if checked.unbounded else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:
         case evidence.Refuted(evidence=against):
@@ -299,6 +301,7 @@ def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
             "expected": record(each.expected) if each.expected else None,
             **picked(each, "copies", "any_number?"),
             "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
+            **({"uncovered": [list(cell) for cell in each.uncovered]} if each.uncovered else {}),
             "properties": [_checked_data(each, checked, why) for checked in each.checked],
         }
         for each in examined
@@ -312,6 +315,7 @@ def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
         "overlap": _overlap_limit(checked) or None,
+        **({"unbounded": True} if checked.unbounded else {}),
         **({"scope": list(checked.scope), "cut": checked.cut} if checked.scope else {}),
         "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
