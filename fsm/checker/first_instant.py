@@ -22,7 +22,7 @@ MOST: Final = 10_000
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    if stepping.like is not None or stepping.packed is not None:
+    if stepping.like is not None or stepping.packed is not None or stepping.valuations is not None:
         return None
     key = codes([asked])
     if key not in stepping.known:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from fsm.checker.alike import Conclusions
-from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size, size_of_states
-from fsm.checker.packing import is_foldable, packed
+from fsm.checker.breadth_first import WITHIN, Limit, SearchEdge, reachable_size, size_of_states
+from fsm.checker.packing import is_foldable, packed, valuations
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
@@ -23,6 +23,7 @@ from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
+    from fsm.checker.packed.valuations import Valuations
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held so far."""
@@ -100,6 +101,16 @@ class StepCache:
         return packed(self.table)
 
     @cached_property
+    def valuations(self) -> Valuations | None:
+        return valuations(self.table) if self.like is None else None
+
+    @cached_property
+    def _size_with_data(self) -> tuple[Counts, int]:
+        if self.valuations is None:
+            raise TypeError("this is defined for a machine with data")
+        return self.valuations.size(self.steps(), WITHIN)
+
+    @cached_property
     def _symmetry(self) -> Symmetry | None:
         return Symmetry(self.table) if self.like is None and is_foldable(self.table) else None
 
@@ -112,6 +123,8 @@ class StepCache:
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
         """Whether searches leave out beginnings of calls, and whether they leave out unspecified ends of calls."""
+        if self.valuations is not None:
+            return False, False
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -123,6 +136,8 @@ class StepCache:
         """The ranges to which searches restrict data, and the number of steps that lead out of these ranges."""
         if not isinstance(table := self.table, InProgress) or table.data is None:
             return (), 0
+        if self.valuations is not None:
+            return table.data.scope, self._size_with_data[1]
         beyond = (table.beyond_scope.get((state, row.index), 0) for state in self.reached for row in table.rows)
         return table.data.scope, sum(beyond)
 
@@ -156,6 +171,8 @@ class StepCache:
         return self._folded(orbits) if orbits.groups else None
 
     def size(self, limit: Limit) -> Counts:
+        if self.valuations is not None:
+            return self.valuations.size(self.steps(), limit)[0]
         if (folded := self.folded()) is not None:
             found = folded.size(limit)
         else:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.product import SystemTable, TransitionSystem
+from fsm.machine.table import InProgress
 from fsm.machine.traversal import LimitError
 from fsm.scratch import is_compiled
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
+    from fsm.checker.packed.valuations import Valuations
 
 SMALL: Final = 500
 """Number of states up to which a search takes less time than loading the libraries."""
@@ -24,6 +26,8 @@ UNCOMPILED: Final = 5_000
 """Number of states up to which a search takes less time than compiling its code, about 10 s."""
 FEW_STEPS: Final = 5_000
 """Number of steps up to which a search takes less time than compiling or loading more code."""
+MANY: Final = 20_000
+"""Number of states with values from which on a machine with data is searched with arrays."""
 ENGINE: Final = "fsm.checker.packed.packed_graph"
 FEW: Final = 100_000
 """Number of joint states of the copies up to which it does not pay off to fold interchangeable copies."""
@@ -42,6 +46,20 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
     except import_module("fsm.checker.packed.programs").TooWideError:
         return None
     return None if loaded and graph.within(SMALL, FEW_STEPS) else graph
+
+
+def valuations(table: TransitionSystem) -> Valuations | None:
+    """Return *table* as a machine whose many configurations are searched with arrays, if it is one."""
+    if not isinstance(table, InProgress) or table.data is None or table.end:
+        return None
+    ranges = prod(each.high - each.low + 1 for each in table.data.variables)
+    if len(table.of.states) * ranges <= MANY:
+        return None
+    try:
+        found: Valuations = import_module("fsm.checker.packed.valuations").Valuations(table)
+    except ImportError:
+        return None
+    return found
 
 
 def is_foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:

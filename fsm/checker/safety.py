@@ -20,6 +20,7 @@ from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
 from fsm.machine.guards import may_agree
+from fsm.machine.table import InProgress
 from fsm.machine.terms import Values
 
 if TYPE_CHECKING:
@@ -126,8 +127,23 @@ def _path_through(
         number = system_table(stepping.table).number
         places = [(number(locals_), held) for locals_, held in nodes]
         return along(places, automaton.following), quick.counts(nodes)
+    if stepping.valuations is not None:
+        return _through_valuations(automaton, stepping, limit)
     found: SearchResult[SequenceNode] = search(automaton.start, automaton.following, limit=limit)
     return found.path, found.counts
+
+
+def _through_valuations(
+    automaton: SequenceAutomaton, stepping: StepCache, limit: Limit
+) -> tuple[tuple[RunStep, ...] | None, Counts]:
+    table, sought = stepping.table, (automaton.sequence, automaton.reset, automaton.start[1])
+    if stepping.valuations is None or not isinstance(table, InProgress):
+        raise TypeError("this is defined for a machine with data")
+    found = stepping.valuations.search(automaton.steps, sought, limit)
+    if found.path is None:
+        return None, found.counts
+    places = [(table.number(state, (), values, ()), held) for state, values, held in found.path]
+    return along(places, automaton.following), found.counts
 
 
 def retaken(
@@ -189,6 +205,7 @@ def packed_search(
 class SequenceAutomaton:
     def __init__(self, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> None:
         tests = stepping.tests(sequence, until)
+        self.sequence, self.reset = [each.means for each in sequence], until.means if until else None
         self.steps = stepping.distinguishing(tests.codes)
         self.conditions = tests.conditions
         self.until = tests.until
@@ -251,6 +268,9 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
         return True
     if quick := packed_search((WrittenCondition(text="", means=condition),), None, 0, stepping, steps):
         return quick.succeeds(replace(limit, states=UNLIMITED))
+    if stepping.valuations is not None:
+        unlimited = replace(limit, states=UNLIMITED)
+        return stepping.valuations.search(steps, ([condition], None, 0), unlimited).path is not None
     return any(test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants)
 
 
