@@ -162,13 +162,14 @@ class TimerWatch:
         if not certain and not any(each.state in self._inside[timer.name] for each in after):
             return None
         acted = self._acted(seen, event)
+        ran = running is not None
         if running is None:
             entered = acted if event else (seen_at(entry.seen) if entry else None)
             outside = entry is not None or not any(each.state in self._inside[timer.name] for each in before)
             running = Running(line=place, earliest=entered if outside else None)
         elif event == timer.event and not seen.phase:
             running = Running(line=place, earliest=acted)
-        elif event in timer.restarts:
+        if event in timer.restarts and (ran or seen.phase == "request"):
             self._restart(running, seen, place, acted, now)
         if running.latest is None and certain and not running.restarting:
             running.latest = now

@@ -193,6 +193,18 @@ def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
     assert of_configurations(job()).transitions > answer.transitions - 1
 
 
+def test_machines_with_data_and_timers_have_the_same_size(tmp_path: Path) -> None:
+    """SPIN stores as many states as there are states with values and clocks."""
+    safe, lease = load("examples/models/safe.toml"), load("examples/models/lease.toml")
+    machines = [safe, lease, replace(lease, timers={})]
+
+    answers = spin.answers([spin.Part(promela(machine)) for machine in machines], tmp_path, safety=True)
+
+    assert (
+        [of_configurations(machine).states for machine in machines] == [each.states for each in answers] == [5, 34, 3]
+    )
+
+
 # -- verdicts ------------------------------------------------------------------
 
 
