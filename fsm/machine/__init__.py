@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
+from fsm.machine.hierarchy import FLAT, Hierarchy
 from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
@@ -281,6 +282,7 @@ class Machine:
     requires: Mapping[str, Requirement] = field(default_factory=dict)
     exemptions: tuple[Exemption, ...] = ()
     omits: Mapping[str, Omission] | None = None
+    hierarchy: Hierarchy = FLAT
     path: str = ""
     profile: str = ""
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, Generic, Self, TypeAlias
 
 from fsm.errors import InputError, Problem, nearest
@@ -127,13 +128,16 @@ def definitions(
     states: Collection[str],
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
+    leaves: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, str | tuple[str, ...]]:
     """Return the definitions in *define*, and report errors in them.
 
     Conditions are returned as written, and sets within a set are replaced by their states. It is an error if a name
     is also the name of a state or is in *taken*, which maps kinds to names, and such definitions are left out. Other
     errors are definitions that none of *texts* uses, members of sets that are not states, and circular definitions.
+    The names in *leaves*, which stand for several states, are defined too.
     """
+    states = (*states, *leaves)
     sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
     for name in define:
@@ -149,10 +153,12 @@ def definitions(
         if name not in used:
             what = f"nothing uses the definition '{name}'"
             problems.say("FSM129", what, "use the definition, or remove it", "define", name)
-    return {
+    return {**leaves} | {
         name: value
         if isinstance(value, str)
-        else tuple(dict.fromkeys(each for each in _members(sets, name) if each in states))
+        else tuple(
+            dict.fromkeys(one for each in _members(sets, name) if each in states for one in leaves.get(each, (each,)))
+        )
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))
     }
