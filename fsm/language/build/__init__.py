@@ -14,9 +14,6 @@ from fsm.language.build.substates import flattened, remembering
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, Omission, State, StateKind
-from fsm.machine.hierarchy import HISTORY, Hierarchy
-from fsm.machine.traversal import LimitError
-from fsm.machine.variants import with_variants
 
 __all__ = ["LARGEST_TABLE", "build"]
 
@@ -26,35 +23,20 @@ LARGEST_TABLE: Final = 500_000
 
 def build(model: Model) -> Machine:
     """Build the machine that *model* describes, or raise :class:`InputError` with every semantic error in the file."""
-    problems, tree = flattened(Problems(model=model))
-    most = LARGEST_TABLE // (sum(map(_outcomes, model.written.event.values())) or 1)
-    if len(problems.model.written.states) > most:
-        _refuse_size(problems, f"{len(problems.model.written.states)} states")
-    machine = _flat(problems, tree)
-    if not tree.remembers:
-        return machine
-    try:
-        tree, initial = with_variants(machine, most=most)
-    except LimitError:
-        _refuse_size(problems, "the states, which have a variant for each state that may be remembered,")
-    for name in [name for name, parent in tree.parents.items() if parent.history]:
-        if not any(to == name + HISTORY for _, to in tree.leads):
-            what = f"'{name}' has 'history', but no outcome leads to '{name}{HISTORY}'"
-            problems.say("FSM162", what, "leave out 'history', or let an outcome lead to it", "states", name, "history")
-    problems.refuse()
-    return _flat(remembering(problems, tree, initial), tree)
+    problems = flattened(Problems(model=model))
+    machine = _flat(problems)
+    return _flat(remembering(problems, machine, LARGEST_TABLE)) if machine.hierarchy.unresolved else machine
 
 
-def _refuse_size(problems: Problems[Written], states: str) -> None:
-    what = f"{len(problems.model.written.event)} events in {states} can have more than {LARGEST_TABLE} outcomes"
-    problems.say("FSM120", what, "split the machine into several machines", "event")
-    problems.refuse()
-
-
-def _flat(problems: Problems[Written], tree: Hierarchy) -> Machine:
+def _flat(problems: Problems[Written]) -> Machine:
     written = problems.model.written
-    sets = _sets(problems, tree)
-    machine = _machine(problems, sets, tree)
+    if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
+        size = f"{len(written.event)} events in {len(written.states)} states"
+        what = f"{size} can have more than {LARGEST_TABLE} outcomes"
+        problems.say("FSM120", what, "split the machine into several machines", "event")
+        problems.refuse()
+    sets = _sets(problems)
+    machine = _machine(problems, sets)
     check_ends(problems, machine)
     _check_kinds(problems)
     _check_rpcs(problems)
@@ -73,7 +55,7 @@ def _outcomes(event: Cells) -> int:
     return max((len(each) if isinstance(each, list) else 1 for each in event.moves.values()), default=1)
 
 
-def _machine(problems: Problems[Written], sets: Sets, tree: Hierarchy) -> Machine:
+def _machine(problems: Problems[Written], sets: Sets) -> Machine:
     written, header = problems.model.written, problems.model.written.machine
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
@@ -86,17 +68,17 @@ def _machine(problems: Problems[Written], sets: Sets, tree: Hierarchy) -> Machin
         initial=header.initial,
         entity=header.entity or header.name,
         states=_states(problems),
-        events=Events(problems=problems, known=known, sets=sets, tree=tree).build_events(),
+        events=Events(problems=problems, known=known, sets=sets).build_events(),
         clauses=known,
         indefinite=tuple(header.indefinite),
         fields=fields,
         requires=requirements(problems, Demands(states=written.states, sets=sets, kinds=fields), known),
-        hierarchy=tree,
+        hierarchy=problems.tree,
         path=problems.model.path,
     )
 
 
-def _sets(problems: Problems[Written], tree: Hierarchy) -> dict[str, tuple[str, ...]]:
+def _sets(problems: Problems[Written]) -> dict[str, tuple[str, ...]]:
     written = problems.model.written
     cells: list[Cells] = list(written.event.values())
     cells += [rest for event in written.event.values() for rest in event.clauses.values()]
@@ -104,8 +86,7 @@ def _sets(problems: Problems[Written], tree: Hierarchy) -> dict[str, tuple[str, 
     texts = [key for each in cells for key in keys(each)]
     texts += [state for each in written.requires.values() for state in each.in_]
     texts += [state for each in (written.drawing.omits.values() if written.drawing else ()) for state in each.states]
-    leaves = tree.named(written.states)
-    found = definitions(problems, written.define, states=written.states, taken={}, texts=texts, leaves=leaves)
+    found = definitions(problems, written.define, states=written.states, taken={}, texts=texts)
     return {name: value for name, value in found.items() if not isinstance(value, str)}
 
 

@@ -12,7 +12,7 @@ from fsm.language.machine_file import Cells, Written, WrittenEvent, WrittenOutco
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.calls import states_begun_in, states_during_call
-from fsm.machine.hierarchy import HISTORY, Hierarchy
+from fsm.machine.hierarchy import HISTORY
 
 REST: Final = "*"  # represents every state that is not mentioned elsewhere
 STAYS: Final = ""  # target of an outcome that does not change the state, until the state is known
@@ -62,7 +62,6 @@ class Groups:
     kind: Kind
     parts: Sequence[Part]
     sets: Sets
-    tree: Hierarchy
 
     def cells(self) -> dict[str, Cell]:
         mentions = self._mentions("cells", [group for group in GROUPS if group != "ends"])
@@ -94,22 +93,22 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
+        tree = self.problems.tree
         found = [
             _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index), depth)
             for part in self.parts
             for group in groups
             for keys in (getattr(part.written, group),)
             for index, key in enumerate(keys)
-            for depth in (len([*self.tree.above(key)]) if key in self.tree.parents else inf,)
+            for depth in (len([*tree.above(key)]) if key in tree.parents else inf,)
             for state in self.sets.get(key, (key,))
         ]
         deepest = {each.state: each.depth for each in sorted(found, key=lambda each: each.depth)}
         kept = [each for each in found if each.depth == deepest[each.state]]  # a substate overrides its parents
-        for place, key in {each.place: each.key for each in found}.items() - {
-            each.place: each.key for each in kept
-        }.items():
-            what = f"event '{self.name}' has other cells for all substates of '{key}'"
-            self.problems.say("FSM113", what, f"remove '{key}'", *place)
+        unused = {each.place: each.key for each in found if each.key in tree.parents}
+        for place in unused.keys() - {each.place for each in kept}:
+            what = f"event '{self.name}' has other cells for all substates of '{unused[place]}'"
+            self.problems.say("FSM113", what, f"remove '{unused[place]}'", *place)
         by_state: defaultdict[str, list[_Mention]] = defaultdict(list)
         for mention in kept:
             by_state[mention.state].append(mention)
@@ -146,9 +145,10 @@ class Groups:
 
     def _moves(self, mention: _Mention) -> Callable[[str], Moves]:
         line, clauses = self.problems.line(*mention.place), mention.part.clauses
+        leads = self.problems.tree.leads
         ways = self._outcomes(getattr(mention.part.written, mention.group)[mention.key], mention.place)
         return lambda state: Moves(
-            outcomes=tuple(replace(way, to=self.tree.leads.get((state, way.to), way.to) or state) for way in ways),
+            outcomes=tuple(replace(way, to=leads.get((state, way.to), way.to) or state) for way in ways),
             clause=clauses[state],
             line=line,
         )
@@ -189,9 +189,8 @@ class Groups:
         )
 
     def _target(self, each: WrittenOutcome, at: Keys) -> str:
-        tree = self.tree
+        tree, states = self.problems.tree, self._states()
         histories = [name + HISTORY for name, parent in tree.parents.items() if parent.history]
-        states = (*self._states(), *tree.named(self._states()), *histories)
         words = {"to": each.to, "begins": each.begins, "stays": "true" if each.stays else ""}
         given = {word: value for word, value in words.items() if value}
         if len(given) != 1:
@@ -199,11 +198,14 @@ class Groups:
             what = f"outcome of '{self.name}' has {f'{listed} at once' if given else 'none of to, begins and stays'}"
             self.problems.say("FSM109", what, "write exactly one of: to = STATE, begins = STATE, stays = true", *at)
         for word, verb, state in (("to", "moves to the", each.to), ("begins", "begins in the", each.begins)):
-            if state and state.removesuffix(HISTORY) in tree.parents and state not in states:
-                what = f"event '{self.name}' {verb} history of '{state.removesuffix(HISTORY)}', which is not declared"
-                self.problems.say("FSM162", what, "write history = true in [states]", *at, word)
-            elif len(given) == 1:
-                self.problems.known("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
+            if state and state.endswith(HISTORY) and state not in (*states, *histories):
+                of = state.removesuffix(HISTORY)
+                what = f"event '{self.name}' {verb} history of '{of}', which is not declared"
+                hint = f"write history = true for '{of}', if it has substates"
+                self.problems.say("FSM161", what, hint, *at, word)
+            elif len(given) == 1 and state not in states:
+                known = (*states, *tree.names, *histories)
+                self.problems.known("FSM104", f"event '{self.name}' {verb} unknown state", state, known, *at, word)
         return tree.entered(each.to or each.begins or STAYS)
 
     def _check_words(self, each: WrittenOutcome, at: Keys) -> None:
@@ -244,7 +246,6 @@ class Events:
     problems: Problems[Written]
     known: Mapping[str, Clause]
     sets: Sets
-    tree: Hierarchy
 
     def build_events(self) -> dict[str, Event]:
         making = self.problems.model.written.event
@@ -336,13 +337,13 @@ class Events:
                 what = f"no cell of event '{name}' refers to clause '{clause}'"
                 self.problems.say("FSM119", what, "give the clause cells, or remove the clause", *at_rest)
             parts.append(Part(written=rest, clauses=dict.fromkeys(states, self.known.get(clause, own)), at=at_rest))
-        return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets, tree=self.tree)
+        return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
     """Report every call that begins but cannot end, and every end in a state where no call is in progress."""
-    if machine.hierarchy.remembers and machine.hierarchy.written is None:
-        return  # Where a history leads is known when the machine has variants.
+    if machine.hierarchy.unresolved:
+        return  # Where a history leads is known when states have variants.
     for event in machine.events.values():
         begun = states_begun_in(event)
         for state, line in begun.items():

@@ -224,7 +224,7 @@ class MachineGrammar(Grammar):
         event = machine.event(word)
         if event and self.take("replies"):
             return Replies(event=event.name, reply=self.reply(event.name, event.kind))
-        if event and not self.take("happens") and word in (*machine.states, *self.define):
+        if event and not self.take("happens") and word in (*machine.states, *machine.hierarchy.names):
             hint = f"write 'is {word}' for the state, or '{word} happens' for the event"
             raise ConditionError(f"'{word}' is both a state and an event", hint)
         if event:
@@ -324,13 +324,13 @@ class SystemGrammar(Grammar):
             raise ConditionError(f"the condition {self.text!r} has '{verb}' after '{part.name}'", hint)
         negated = self.take("not")
         word = self.word("a state")
-        states = part.machine.states
-        leaves = part.machine.hierarchy.words(states)
+        states, names = part.machine.states, part.machine.hierarchy.names
         named = self.define.get(word, word)
         for each in (word,) if isinstance(named, str) else named:
-            if each not in leaves:
+            if each not in states and each not in names:
                 raise ConditionError(f"unknown state '{each}' of '{part.name}'", nearest(each, states, of="states"))
-        meant = frozenset(state for each in ((word,) if isinstance(named, str) else named) for state in leaves[each])
+        each_of = (word,) if isinstance(named, str) else named
+        meant = frozenset(state for each in each_of for state in names.get(each, (each,)))
         meant = frozenset(states) - meant if negated else meant
         copies = tuple(copy.digit for copy in self.scope.meant[part.name])
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final, Generic, Self, TypeAlias
 
 from fsm.errors import InputError, Problem, nearest
@@ -12,6 +11,7 @@ from fsm.language.read import F, File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import SystemHeader
 from fsm.machine import LEVELS, Clause, Level
+from fsm.machine.hierarchy import FLAT, Hierarchy
 from fsm.machine.traversal import closure
 
 
@@ -20,6 +20,7 @@ class Problems(Generic[F]):
     """Collects the errors below the path ``at``, without duplicates. ``place`` maps paths to places in the file."""
 
     model: File[F]
+    tree: Hierarchy = FLAT
     at: Keys = ()
     place: Callable[[Keys], Keys] = lambda keys: keys
     _found: dict[Problem, None] = field(default_factory=dict)
@@ -128,15 +129,15 @@ def definitions(
     states: Collection[str],
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
-    leaves: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, str | tuple[str, ...]]:
     """Return the definitions in *define*, and report errors in them.
 
     Conditions are returned as written, and sets within a set are replaced by their states. It is an error if a name
     is also the name of a state or is in *taken*, which maps kinds to names, and such definitions are left out. Other
     errors are definitions that none of *texts* uses, members of sets that are not states, and circular definitions.
-    The names in *leaves*, which stand for several states, are defined too.
+    Names in the hierarchy that stand for several states are defined, too.
     """
+    leaves = problems.tree.names
     states = (*states, *leaves)
     sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
@@ -157,7 +158,7 @@ def definitions(
         name: value
         if isinstance(value, str)
         else tuple(
-            dict.fromkeys(one for each in _members(sets, name) if each in states for one in leaves.get(each, (each,)))
+            dict.fromkeys(at for each in _members(sets, name) if each in states for at in leaves.get(each, (each,)))
         )
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))

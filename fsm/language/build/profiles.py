@@ -213,7 +213,6 @@ class Overriding:
             kind=event.kind,
             parts=[Part(written=written, clauses={state: cell.clause for state, cell in event.cells.items()}, at=at)],
             sets=self.sets,
-            tree=self.machine.hierarchy,
         )
         made = Override(
             name=key,

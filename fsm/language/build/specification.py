@@ -283,18 +283,18 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
 def _define(problems: Problems[Stated], machine: AnyModel) -> dict[str, str | tuple[str, ...]]:
     written = problems.model.written
     if isinstance(machine, System):
-        leaves: dict[str, tuple[str, ...]] = {}
         states = dict.fromkeys(
-            state for part in machine.parts.values() for state in part.machine.hierarchy.words(part.machine.states)
+            state for part in machine.parts.values() for state in (*part.machine.states, *part.machine.hierarchy.names)
         )
         events = [each for joint in machine.events.values() for each in (joint.family, joint.rpc)]
         taken = {"part": machine.parts, "joint event": events, "word of conditions": PART_WORDS}
     else:
-        states, leaves = dict.fromkeys(machine.states), machine.hierarchy.named(machine.states)
+        problems = replace(problems, tree=machine.hierarchy)
+        states = dict.fromkeys(machine.states)
         events = [*machine.words()]
         taken = {"event": events, "word of conditions": WORDS}
     texts = [text for each in written.property.values() for text in _conditions(each)]
-    return definitions(problems, written.define, states=states, taken=taken, texts=texts, leaves=leaves)
+    return definitions(problems, written.define, states=states, taken=taken, texts=texts)
 
 
 def _conditions(written: WrittenProperty) -> Iterator[str]:

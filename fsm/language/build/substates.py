@@ -1,52 +1,46 @@
-"""Flatten a model with substates, so that other modules see only the innermost states."""
+"""Flatten a model with substates, so that other modules see only the innermost states.
 
+Where a history may be entered, a state has a variant for each substate that may be remembered: ``lost(idle)`` and
+``lost(busy)`` differ only in where the history leads. A state keeps its name if it does not matter what is remembered,
+or if only one substate can be. Before a parent is entered for the first time, its initial substate is remembered.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import islice, product
+from typing import Final, TypeAlias
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenState
+from fsm.machine import Machine, Moves, Silent
 from fsm.machine.hierarchy import HISTORY, Hierarchy, Parent
 from fsm.machine.traversal import closure
 
+_Memory: TypeAlias = tuple[str, tuple[str, ...]]  # a state, and what it remembers of each parent that matters there
 
-def remembering(problems: Problems[Written], tree: Hierarchy, initial: str) -> Problems[Written]:
-    """Return *problems* of the model with the variants in *tree* instead of its states."""
-    states = {}
-    for name, of in tree.variants.items():
-        each = problems.model.written.states[of]
-        kind = None if each.kind == "initial" else each.kind
-        other = {"shows": each.shows or of, "aliases": [*each.aliases, of], "kind": kind}
-        states[name] = each.model_copy(update=other) if name != of else each
-    return _with_states(problems, states, initial)
+_OF_PARENTS: Final = frozenset({"initial", "history"})
+_OF_OTHERS: Final = frozenset({"kind", "aliases"})
 
 
-def _with_states(problems: Problems[Written], states: dict[str, WrittenState], initial: str) -> Problems[Written]:
-    header = problems.model.written.machine.model_copy(update={"initial": initial})
-    written = problems.model.written.model_copy(update={"states": states, "machine": header})
-    return replace(problems, model=replace(problems.model, written=written))
-
-
-def flattened(problems: Problems[Written]) -> tuple[Problems[Written], Hierarchy]:
-    """Return *problems* of the model without its parents, and the hierarchy, or refuse a model with errors in it."""
+def flattened(problems: Problems[Written]) -> Problems[Written]:
+    """Return *problems* of the model without its parents, or refuse a hierarchy with errors in it."""
     states, here = problems.model.written.states, problems.below("states")
     inside = {name: each.in_ for name, each in states.items() if each.in_ is not None}
     for name, parent in inside.items():
         here.known("FSM160", f"state '{name}' is in the unknown state", parent, states, name, "in")
         if name in closure([parent], lambda each: [inside[each]] if each in inside else []):
-            here.say("FSM160", f"state '{name}' is inside itself", "let 'in' name an outer state", name, "in")
+            here.say("FSM160", f"state '{name}' is inside itself", "name an outer state", name, "in")
     parents = {name: each for name, each in states.items() if name in inside.values()}
     for name, each in states.items():
         own = [state for state, parent in inside.items() if parent == name]
         if own and each.initial not in own:
-            what = f"state '{name}' has substates, but '{each.initial}' is not the first of them to be entered"
-            what = what if each.initial else f"'initial' is missing from state '{name}', which has substates"
-            here.say("FSM161", what, f"let 'initial' be one of {', '.join(own)}", name, "initial")
-        for word in {"initial", "history"} & each.model_fields_set if not own else ():
-            what = f"state '{name}' has '{word}', but no substates"
-            here.say("FSM161", what, f"leave out '{word}', or write in = '{name}' in its substates", name, word)
+            what = f"state '{name}' has substates, but '{each.initial or ''}' as the initial one"
+            here.say("FSM160", what, f"write initial = …, with one of {', '.join(own)}", name, "initial")
+        for word in sorted((_OF_OTHERS if own else _OF_PARENTS) & each.model_fields_set):
+            what = f"state '{name}' has '{word}' and {'' if own else 'no '}substates"
+            here.say("FSM160", what, f"leave out '{word}'" if own else f"write in = '{name}' in others", name, word)
         if name.removesuffix(HISTORY) in parents.keys() - {name}:
-            what = f"state '{name}' has the name of the history of '{name.removesuffix(HISTORY)}'"
-            here.say("FSM162", what, "choose another name", name)
+            here.say("FSM161", f"'{name}' is the name of a history", "choose another name for the state", name)
     problems.refuse()
     tree = Hierarchy(
         parents={
@@ -55,14 +49,94 @@ def flattened(problems: Problems[Written]) -> tuple[Problems[Written], Hierarchy
         },
         inside=inside,
     )
-    initial = tree.entered(problems.model.written.machine.initial)
+    shows = {name: [states[each].shows for each in (name, *tree.above(name))] for name in states if name not in parents}
+    leaves = {
+        name: states[name].model_copy(update={"shows": next((each for each in texts if each is not None), None)})
+        for name, texts in shows.items()
+    }
+    return _with_states(problems, replace(tree, names=_names(tree, leaves)), leaves) if parents else problems
 
-    def inherited(name: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for each in (states[name], *map(states.__getitem__, tree.above(name))):
-            own = each.model_dump(include={"shows", "kind", "aliases"}, exclude_defaults=True)
-            found = {**own, **found}
-        return {word: value for word, value in found.items() if (word, name) != ("kind", initial)}
 
-    leaves = {name: each.model_copy(update=inherited(name)) for name, each in states.items() if name not in parents}
-    return (_with_states(problems, leaves, initial) if parents else problems), tree
+def _names(tree: Hierarchy, states: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for state in states:
+        for name in tree.above(state):
+            found[name] = (*found.get(name, ()), state)
+    return found
+
+
+def _with_states(problems: Problems[Written], tree: Hierarchy, states: Mapping[str, WrittenState]) -> Problems[Written]:
+    written = problems.model.written
+    initial = tree.entered(written.machine.initial)
+    header = written.machine.model_copy(update={"initial": tree.leads.get(("", initial), initial)})
+    flat = written.model_copy(update={"states": states, "machine": header})
+    return replace(problems, model=replace(problems.model, written=flat), tree=tree)
+
+
+def _matters(leads: Mapping[str, Iterable[str]], leaves: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    """Map each state to the parents whose history may be entered from there before they are entered otherwise."""
+    before: dict[str, list[str]] = {state: [] for state in leads}
+    for state, targets in leads.items():
+        for target in (each for to in targets for each in leaves.get(to.removesuffix(HISTORY), (to,))):
+            before[target].append(state)
+    matters: dict[str, list[str]] = {state: [] for state in leads}
+    for parent, own in leaves.items():
+        outside = {state: [each for each in before[state] if each not in own] for state in before if state not in own}
+        for state in closure((each for each in outside if parent + HISTORY in leads[each]), outside.__getitem__):
+            matters[state].append(parent)
+    return matters
+
+
+def remembering(problems: Problems[Written], machine: Machine, most: int) -> Problems[Written]:
+    """Return *problems* of the model with the variants of its states, or refuse more than *most* variants.
+
+    Outcomes of *machine*, which has no variants, may lead to histories.
+    """
+    tree = machine.hierarchy
+    leaves = {name: tree.names[name] for name, parent in tree.parents.items() if parent.history}
+    overrides = (each for profile in machine.profiles.values() for each in profile.overrides)
+    rows = [each for row in (*machine.events.values(), *overrides) for each in (*row.cells.items(), *row.ends.items())]
+    leads: dict[str, dict[str, None]] = {state: {} for state in machine.states}
+    for state, to in ((state, way.to) for state, cell in rows if isinstance(cell, Moves) for way in cell.outcomes):
+        leads[state][to] = None
+    matters = _matters(leads, leaves)
+    anything = ((state, of) for state, those in matters.items() for of in product(*map(leaves.__getitem__, those)))
+    every: list[_Memory] = [*islice(anything, most + 1)]
+    if len(every) > most:
+        hint = "declare the history of fewer states, or split the machine into several machines"
+        problems.say("FSM120", f"the states can have more than {most} variants to remember substates", hint, "states")
+        problems.refuse()
+
+    def after(at: _Memory, to: str) -> _Memory:
+        known = {**dict(zip(matters[at[0]], at[1], strict=True)), **dict.fromkeys(tree.above(at[0]), at[0])}
+        state = known.get(to.removesuffix(HISTORY), to)
+        return state, tuple(known[parent] for parent in matters[state])
+
+    def reached(starts: Iterable[_Memory]) -> tuple[_Memory, ...]:
+        return closure(starts, lambda at: [after(at, to) for to in leads[at[0]]])
+
+    starts = {state: (state, tuple(map(tree.entered, parents))) for state, parents in matters.items()}
+    found = reached([starts[machine.initial]])
+    if any(isinstance(cell, Silent) for _, cell in rows):
+        found = tuple(every)  # After a silent cell, the machine may be in any state and remember anything.
+    met = {state for state, _ in found}
+    found = reached([*found, *(at for state, at in starts.items() if state not in met)])
+    names: dict[_Memory, str] = {}
+    for at in (each for each in every if each in {*found}):
+        alike = zip(*(of for state, of in found if state == at[0]), strict=True)
+        words = "+".join(leaf for leaf, those in zip(at[1], alike, strict=True) if len({*those}) > 1)
+        names[at] = f"{at[0]}({words})" if words else at[0]
+    tree = replace(
+        tree,
+        inside={**tree.inside, **{name: at[0] for at, name in names.items() if name != at[0]}},
+        leads={(name, to): names[after(at, to)] for at, name in names.items() for to in leads[at[0]]}
+        | {("", machine.initial): names[starts[machine.initial]]},
+        written=machine,
+    )
+    states = {}
+    for (state, _), name in names.items():
+        of = problems.model.written.states[state]
+        kind = None if of.kind == "initial" else of.kind
+        other = {"shows": of.shows or state, "aliases": [*of.aliases, state], "kind": kind}
+        states[name] = of if name == state else of.model_copy(update=other)
+    return _with_states(problems, replace(tree, names=_names(tree, states)), states)

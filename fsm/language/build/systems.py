@@ -247,7 +247,7 @@ def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Def
         "word of conditions": PART_WORDS,
     }
     states = dict.fromkeys(
-        state for part in parts.values() for state in part.machine.hierarchy.words(part.machine.states)
+        state for part in parts.values() for state in (*part.machine.states, *part.machine.hierarchy.names)
     )
     return definitions(problems, written.define, states=states, taken=taken, texts=conditions(written))
 
@@ -318,8 +318,9 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
         machine = machine.partly_under(profile)
-        leaves = machine.hierarchy.words(machine.states)
-        problems.known("FSM101", "unknown initial state", each.initial, leaves, "part", name, "initial")
+        names = machine.hierarchy.names
+        known = (*machine.states, *names)
+        problems.known("FSM101", "unknown initial state", each.initial, known, "part", name, "initial")
         initial = machine.hierarchy.entered(each.initial or machine.initial)
         own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
         indexes = [base.index + tail for base in above.copies for tail in own] if above else own
@@ -328,7 +329,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
         made[name] = Part(
             name=name,
             machine=machine,
-            initial=leaves.get(initial, (initial,))[0],
+            initial=names.get(initial, (initial,))[0],
             root=above.root if above else name,
             copies=copies,
             about=each.about,
