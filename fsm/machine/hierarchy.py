@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +49,17 @@ class Hierarchy:
         """
         while name := self.inside.get(name, ""):
             yield name
+
+    def level(self, states: Iterable[str], depth: int) -> dict[str, list[str]]:
+        """Map each name at *depth*, where 0 is the outside, to those of *states* that are inside it, or to itself.
+
+        >>> Hierarchy(inside={"lit": "on", "dim": "on"}).level(["lit", "off", "dim"], 0)
+        {'on': ['lit', 'dim'], 'off': ['off']}
+        """
+        found: dict[str, list[str]] = {}
+        for state in states:
+            found.setdefault([state, *self.above(state)][-1 - depth], []).append(state)
+        return found
 
     def entered(self, name: str) -> str:
         while name in self.parents:

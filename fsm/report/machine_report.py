@@ -1,13 +1,14 @@
 """Show machines as text or JSON, list the outcomes that a test can choose, and show runs step by step."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
+from fsm.machine.hierarchy import FLAT
 from fsm.machine.product.system import PartStep, System
 from fsm.machine.table import Table
 from fsm.report import words
@@ -34,10 +35,10 @@ def text(
         yield from layout.kept(f"Source: {machine.source}.")
         yield from layout.kept(_facts(machine, graph))
         yield from ("", "states")
-        longest = max(map(len, machine.states))
-        for state in machine.states.values():
-            says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
-            yield from layout.kept(says, "  ", " " * (longest + 4))
+        rows = [*_states(machine, machine.states, 0)]
+        longest = max(len(name) for name, _ in rows)
+        for name, about in rows:
+            yield from layout.kept(f"{name:<{longest}}  {about}", "  ", " " * (longest + 4))
     yield from ("", *layout.kept(_LEGEND))
     used: dict[Clause, None] = {}
     for event in machine.events.values():
@@ -53,6 +54,18 @@ def text(
     yield from ("", "clauses")
     for clause in used:
         yield from layout.kept(f"{words.clause(clause)} [{clause.source}] {clause.link}", "  ", "      ")
+
+
+def _states(machine: Machine, states: Iterable[str], depth: int) -> Iterator[tuple[str, str]]:
+    for name, inside in machine.hierarchy.level(states, depth).items():
+        if name in machine.states:
+            state = machine.states[name]
+            yield f"{'  ' * depth}{name}", f"{state.about} Shows {state.shows}."
+        else:
+            parent = machine.hierarchy.parents.get(name)
+            begins = f"{parent.about} Begins in {parent.initial}." if parent else "It remembers where to return:"
+            yield f"{'  ' * depth}{name}", begins
+            yield from _states(machine, inside, depth + 1)
 
 
 def _facts(machine: Machine, graph: Graph[Table]) -> str:
@@ -129,7 +142,8 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
     states = machine.states if states is None else states
     return dumped(
         {
-            **record(replace(machine, requires={}), "path", "profile"),
+            **record(replace(machine, requires={}, hierarchy=FLAT), "path", "profile", "hierarchy"),
+            **({"hierarchy": record(machine.hierarchy, "leads", "written")} if machine.hierarchy.inside else {}),
             "requires": {
                 name: {**record(replace(each, states=frozenset())), "states": [*sorted(each.states)]}
                 for name, each in machine.requires.items()

@@ -120,7 +120,7 @@ def footer(picture: Picture) -> list[str]:
 def identifiers(picture: Picture) -> dict[str, str]:
     """Return unique identifiers for the nodes, and for words such as "any state" at the start of an edge."""
     names: dict[str, str] = {}
-    wanted = {node.name: node.name for node in picture.nodes}
+    wanted = {name: name for node in picture.nodes for name in (node.name, *picture.hierarchy.above(node.name))}
     for edge in picture.edges:
         if edge.source in {ANY, ELSEWHERE}:
             word = "before" if edge.source == ELSEWHERE else "any"
@@ -279,9 +279,13 @@ def mermaid(picture: Picture) -> str:
     names = identifiers(picture)
     used: dict[str, list[str]] = {}
     lines: list[str] = []
-    for node in picture.nodes:
+
+    def statement(node: PictureNode) -> list[str]:
         text = "<br>".join(map(_mermaid_text, [*node.states, *remarks(node)]))
-        lines.append(f'    state "{text}" as {names[node.name]}')
+        return [f'state "{text}" as {names[node.name]}']
+
+    lines += (f"    {line}" for line in _nested(picture, names, statement))
+    for node in picture.nodes:
         traits = {"only": node.only, "passing": node.passing and not node.kind}
         traits |= {node.kind or "": node.kind, "marked": node.marked, "failed": node.failed}
         for trait in filter(traits.get, traits):
@@ -302,6 +306,20 @@ def mermaid(picture: Picture) -> str:
     plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
     title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
+
+
+def _nested(
+    picture: Picture, names: Mapping[str, str], lines: Callable[[PictureNode], list[str]], depth: int = 0, of: str = ""
+) -> Iterator[str]:
+    nodes = {node.name: node for node in picture.nodes}
+    inside = [name for name in nodes if not of or of in picture.hierarchy.above(name)]
+    for name in picture.hierarchy.level(inside, depth):
+        if name in nodes:
+            yield from lines(nodes[name])
+        else:
+            yield f'state "{name}" as {names[name]} {{'
+            yield from (f"    {line}" for line in _nested(picture, names, lines, depth + 1, name))
+            yield "}"
 
 
 def _mermaid_text(words: str) -> str:
@@ -333,8 +351,7 @@ def plantuml(picture: Picture) -> str:
     names = identifiers(picture)
     lines = ["@startuml", f"title {_plantuml_text(picture.title)}", "hide empty description"]
     lines += WORD if any(edge.source in {ANY, ELSEWHERE} for edge in picture.edges) else ()
-    for node in picture.nodes:
-        lines += _plantuml_node(node, names[node.name])
+    lines += _nested(picture, names, lambda node: _plantuml_node(node, names[node.name]))
     if picture.initial:
         lines.append(f"[*] --> {names[picture.initial]}")
     for edge, word, words in captioned_edges(picture, _plantuml_text, "\\n"):
