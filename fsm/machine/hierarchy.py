@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -50,17 +50,6 @@ class Hierarchy:
         while name := self.inside.get(name, ""):
             yield name
 
-    def level(self, states: Iterable[str], depth: int) -> dict[str, list[str]]:
-        """Map each name at *depth*, where 0 is the outside, to those of *states* that are inside it, or to itself.
-
-        >>> Hierarchy(inside={"lit": "on", "dim": "on"}).level(["lit", "off", "dim"], 0)
-        {'on': ['lit', 'dim'], 'off': ['off']}
-        """
-        found: dict[str, list[str]] = {}
-        for state in states:
-            found.setdefault([state, *self.above(state)][-1 - depth], []).append(state)
-        return found
-
     def entered(self, name: str) -> str:
         while name in self.parents:
             name = self.parents[name].initial
@@ -68,3 +57,17 @@ class Hierarchy:
 
 
 FLAT: Final = Hierarchy()
+
+Above: TypeAlias = Mapping[str, tuple[str, ...]]  # the names that each state is inside, from the inside out
+
+
+def level(states: Above, depth: int) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Map each name at *depth*, where 0 is the outside, to those of *states* that are inside it, or to itself.
+
+    >>> level({"lit": ("on",), "off": (), "dim": ("on",)}, 0)
+    {'on': {'lit': ('on',), 'dim': ('on',)}, 'off': {'off': ()}}
+    """
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for state, names in states.items():
+        found.setdefault((state, *names)[-1 - depth], {})[state] = names
+    return found

@@ -1,14 +1,14 @@
 """Show machines as text or JSON, list the outcomes that a test can choose, and show runs step by step."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
-from fsm.machine.hierarchy import FLAT
+from fsm.machine.hierarchy import FLAT, Above, level
 from fsm.machine.product.system import PartStep, System
 from fsm.machine.table import Table
 from fsm.report import words
@@ -35,7 +35,7 @@ def text(
         yield from layout.kept(f"Source: {machine.source}.")
         yield from layout.kept(_facts(machine, graph))
         yield from ("", "states")
-        rows = [*_states(machine, machine.states, 0)]
+        rows = [*_states(machine, {state: tuple(machine.hierarchy.above(state)) for state in machine.states})]
         longest = max(len(name) for name, _ in rows)
         for name, about in rows:
             yield from layout.kept(f"{name:<{longest}}  {about}", "  ", " " * (longest + 4))
@@ -56,8 +56,8 @@ def text(
         yield from layout.kept(f"{words.clause(clause)} [{clause.source}] {clause.link}", "  ", "      ")
 
 
-def _states(machine: Machine, states: Iterable[str], depth: int) -> Iterator[tuple[str, str]]:
-    for name, inside in machine.hierarchy.level(states, depth).items():
+def _states(machine: Machine, states: Above, depth: int = 0) -> Iterator[tuple[str, str]]:
+    for name, inside in level(states, depth).items():
         if name in machine.states:
             state = machine.states[name]
             yield f"{'  ' * depth}{name}", f"{state.about} Shows {state.shows}."

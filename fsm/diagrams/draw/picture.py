@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent, StateKind
-from fsm.machine.hierarchy import FLAT, Hierarchy
 from fsm.machine.traversal import closure
 
 
@@ -66,6 +65,7 @@ class PictureNode:
     marked: bool = False  # a run visited this state
     failed: bool = False  # the run failed in this state
     count: int | None = None  # number of visits
+    above: tuple[str, ...] = ()  # the parents, from the inside out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,6 @@ class Picture:
     left_out: tuple[str, ...] = ()  # events that are not drawn
     profiles: tuple[str, ...] = ()  # profiles whose deviations are included
     unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
-    hierarchy: Hierarchy = FLAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +248,7 @@ class _PictureBuilder:
                 marked=state.name in self.marks.states,
                 failed=state.name in self.marks.failed,
                 count=met[state.name] if self.marks.counts else None,
+                above=tuple(self.machine.hierarchy.above(state.name)),
             )
             for state in map(self.machine.states.__getitem__, self.states)
         )
@@ -265,7 +265,6 @@ class _PictureBuilder:
             left_out=tuple(self.left_out),
             profiles=tuple(self.profiles),
             unreached=tuple((state, names) for state, names in self.only.items() if state not in self.states),
-            hierarchy=self.machine.hierarchy,
         )
 
     def _edges_from_elsewhere(self) -> Iterator[PictureEdge]:
@@ -354,7 +353,7 @@ def _merge_alike(drawn: Picture) -> Picture:
     groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
         alike = (node.shows, node.kind, node.only, node.passing, node.marked, node.failed, frozenset(leads[node.name]))
-        alike = (*alike, *drawn.hierarchy.above(node.name))
+        alike = (*alike, node.above)
         alone = node.count or not node.shows or node.name == drawn.initial
         groups.setdefault(node.name if alone else alike, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}

@@ -7,7 +7,7 @@ or if only one substate can be. Before a parent is entered for the first time, i
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice, product
+from itertools import compress, islice, product
 from typing import Final, TypeAlias
 
 from fsm.language.build.problems import Problems
@@ -54,15 +54,7 @@ def flattened(problems: Problems[Written]) -> Problems[Written]:
         name: states[name].model_copy(update={"shows": next((each for each in texts if each is not None), None)})
         for name, texts in shows.items()
     }
-    return _with_states(problems, replace(tree, names=_names(tree, leaves)), leaves) if parents else problems
-
-
-def _names(tree: Hierarchy, states: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for state in states:
-        for name in tree.above(state):
-            found[name] = (*found.get(name, ()), state)
-    return found
+    return _with_states(problems, tree, leaves) if parents else problems
 
 
 def _with_states(problems: Problems[Written], tree: Hierarchy, states: Mapping[str, WrittenState]) -> Problems[Written]:
@@ -70,6 +62,11 @@ def _with_states(problems: Problems[Written], tree: Hierarchy, states: Mapping[s
     initial = tree.entered(written.machine.initial)
     header = written.machine.model_copy(update={"initial": tree.leads.get(("", initial), initial)})
     flat = written.model_copy(update={"states": states, "machine": header})
+    names: dict[str, list[str]] = {}
+    for state in states:
+        for name in tree.above(state):
+            names.setdefault(name, []).append(state)
+    tree = replace(tree, names={name: tuple(those) for name, those in names.items()})
     return replace(problems, model=replace(problems.model, written=flat), tree=tree)
 
 
@@ -121,22 +118,24 @@ def remembering(problems: Problems[Written], machine: Machine, most: int) -> Pro
         found = tuple(every)  # After a silent cell, the machine may be in any state and remember anything.
     met = {state for state, _ in found}
     found = reached([*found, *(at for state, at in starts.items() if state not in met)])
+    of: dict[str, list[tuple[str, ...]]] = {state: [] for state in machine.states}
+    for state, remembered in sorted(found, key={at: index for index, at in enumerate(every)}.__getitem__):
+        of[state].append(remembered)
     names: dict[_Memory, str] = {}
-    for at in (each for each in every if each in {*found}):
-        alike = zip(*(of for state, of in found if state == at[0]), strict=True)
-        words = "+".join(leaf for leaf, those in zip(at[1], alike, strict=True) if len({*those}) > 1)
-        names[at] = f"{at[0]}({words})" if words else at[0]
-    tree = replace(
-        tree,
-        inside={**tree.inside, **{name: at[0] for at, name in names.items() if name != at[0]}},
-        leads={(name, to): names[after(at, to)] for at, name in names.items() for to in leads[at[0]]}
-        | {("", machine.initial): names[starts[machine.initial]]},
-        written=machine,
-    )
-    states = {}
-    for (state, _), name in names.items():
-        of = problems.model.written.states[state]
-        kind = None if of.kind == "initial" else of.kind
-        other = {"shows": of.shows or state, "aliases": [*of.aliases, state], "kind": kind}
-        states[name] = of if name == state else of.model_copy(update=other)
-    return _with_states(problems, replace(tree, names=_names(tree, states)), states)
+    states, inside = {}, {**tree.inside}
+    for state, those in of.items():
+        each = problems.model.written.states[state]
+        differ = [len({*remembered}) > 1 for remembered in zip(*those, strict=True)]
+        for remembered in those:
+            words = "+".join(compress(remembered, differ))
+            name = names[state, remembered] = f"{state}({words})" if words else state
+            other = {
+                "shows": each.shows or state,
+                "aliases": [*each.aliases, state],
+                "kind": each.kind if each.kind != "initial" else None,
+            }
+            states[name] = each.model_copy(update=other) if words else each
+            inside |= {name: state} if words else {}
+    targets = {(name, to): names[after(at, to)] for at, name in names.items() for to in leads[at[0]]}
+    targets["", machine.initial] = names[starts[machine.initial]]
+    return _with_states(problems, replace(tree, inside=inside, leads=targets, written=machine), states)
