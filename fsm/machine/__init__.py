@@ -1,7 +1,6 @@
 """Machines: states, events, and what each event does in each state.
 
-A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` builds machines
-and checks what the classes here take for granted.
+A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` checks machines.
 """
 
 from __future__ import annotations
@@ -254,10 +253,9 @@ class Omission:
 class Machine:
     """A lifecycle as a complete table of states and events.
 
-    ``fields`` maps the fields of a status to their kinds, and ``requires`` maps the names of clauses to their
-    requirements on these fields.  ``profile`` is the name of the profile that has been applied, if any, and
-    ``exemptions`` come from that profile.  ``omits`` maps events to the arrows that drawings may leave out.  It is
-    ``None`` if the model does not mention drawings.
+    ``fields`` maps the fields of a status to their kinds, ``requires`` the names of clauses to their requirements on
+    these fields, and ``omits`` events to the arrows that drawings may leave out.  It is ``None`` if the model does not
+    mention drawings.  ``exemptions`` come from ``profile``, which is the profile that has been applied, if any.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")

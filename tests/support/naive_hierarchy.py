@@ -1,4 +1,4 @@
-"""A naive interpreter of machines with substates: it keeps the tree, the active leaf, and the remembered leaves."""
+"""A naive interpreter of machines with substates, which keeps the tree, the active leaf and the remembered leaves."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Naive:
         else:
             leaf = self.remembered.get(parent, self.tree.entered(parent))
         left = {*self.tree.chain(self.leaf)} - {*self.tree.chain(leaf)}
-        kept = {} if self.forgets else {name: self.leaf for name in left & self.tree.histories}
+        kept = {} if self.forgets else dict.fromkeys(left & self.tree.histories, self.leaf)
         return Naive(self.tree, leaf, {**self.remembered, **kept}, forgets=self.forgets, outer=self.outer)
 
 
@@ -107,8 +107,12 @@ def random_tree(chance: random.Random, *, silent: bool = False) -> Tree:
 
 
 def text_of(tree: Tree) -> str:
-    """Return the model file of *tree*.  A history that nothing enters, and a cell that nothing uses, are left out."""
-    lines = ['[machine]\nname = "t"\ntitle = "T"\nabout = ""\nsource = "none"', f'initial = "{tree.initial}"', "[states]"]
+    """Return the model file of *tree*, without cells that no leaf uses."""
+    lines = [
+        '[machine]\nname = "t"\ntitle = "T"\nabout = ""\nsource = "none"',
+        f'initial = "{tree.initial}"',
+        "[states]",
+    ]
     for name in (*tree.leaves, *tree.first):
         words = ['about = ""']
         words += [f'in = "{tree.above[name]}"'] if name in tree.above else []

@@ -352,8 +352,8 @@ def _merge_alike(drawn: Picture) -> Picture:
         leads[edge.target].add(("from", edge.source, *rest))
     groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
-        alike = (node.shows, node.kind, node.only, node.passing, node.marked, node.failed, frozenset(leads[node.name]))
-        alike = (*alike, node.above)
+        look = (node.shows, node.kind, node.only, node.above, node.passing, node.marked, node.failed)
+        alike = (look, frozenset(leads[node.name]))
         alone = node.count or not node.shows or node.name == drawn.initial
         groups.setdefault(node.name if alone else alike, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}

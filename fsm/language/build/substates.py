@@ -10,9 +10,10 @@ from dataclasses import replace
 from itertools import compress, islice, product
 from typing import Final, TypeAlias
 
+from fsm.language.build.cells import ways
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenState
-from fsm.machine import Machine, Moves, Silent
+from fsm.machine import Event, Machine, Override, Silent
 from fsm.machine.hierarchy import HISTORY, Hierarchy, Parent
 from fsm.machine.traversal import closure
 
@@ -34,8 +35,14 @@ def flattened(problems: Problems[Written]) -> Problems[Written]:
     for name, each in states.items():
         own = [state for state, parent in inside.items() if parent == name]
         if own and each.initial not in own:
-            what = f"state '{name}' has substates, but '{each.initial or ''}' as the initial one"
-            here.say("FSM160", what, f"write initial = …, with one of {', '.join(own)}", name, "initial")
+            lacks = f"'{each.initial}' is not one of them" if each.initial else "no 'initial'"
+            here.say(
+                "FSM160",
+                f"state '{name}' has substates, but {lacks}",
+                f"write initial = …, with one of {', '.join(own)}",
+                name,
+                "initial",
+            )
         for word in sorted((_OF_OTHERS if own else _OF_PARENTS) & each.model_fields_set):
             what = f"state '{name}' has '{word}' and {'' if own else 'no '}substates"
             here.say("FSM160", what, f"leave out '{word}'" if own else f"write in = '{name}' in others", name, word)
@@ -91,11 +98,12 @@ def remembering(problems: Problems[Written], machine: Machine, most: int) -> Pro
     """
     tree = machine.hierarchy
     leaves = {name: tree.names[name] for name, parent in tree.parents.items() if parent.history}
-    overrides = (each for profile in machine.profiles.values() for each in profile.overrides)
-    rows = [each for row in (*machine.events.values(), *overrides) for each in (*row.cells.items(), *row.ends.items())]
+    rows: list[Event | Override] = [*machine.events.values()]
+    rows += (each for profile in machine.profiles.values() for each in profile.overrides)
+    cells = [each for row in rows for each in (*row.cells.items(), *row.ends.items())]
     leads: dict[str, dict[str, None]] = {state: {} for state in machine.states}
-    for state, to in ((state, way.to) for state, cell in rows if isinstance(cell, Moves) for way in cell.outcomes):
-        leads[state][to] = None
+    for state, cell in cells:
+        leads[state] |= dict.fromkeys(way.to for way in ways((cell,)))
     matters = _matters(leads, leaves)
     anything = ((state, of) for state, those in matters.items() for of in product(*map(leaves.__getitem__, those)))
     every: list[_Memory] = [*islice(anything, most + 1)]
@@ -114,7 +122,7 @@ def remembering(problems: Problems[Written], machine: Machine, most: int) -> Pro
 
     starts = {state: (state, tuple(map(tree.entered, parents))) for state, parents in matters.items()}
     found = reached([starts[machine.initial]])
-    if any(isinstance(cell, Silent) for _, cell in rows):
+    if any(isinstance(cell, Silent) for _, cell in cells):
         found = tuple(every)  # After a silent cell, the machine may be in any state and remember anything.
     met = {state for state, _ in found}
     found = reached([*found, *(at for state, at in starts.items() if state not in met)])

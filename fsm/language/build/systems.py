@@ -319,8 +319,8 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             continue
         machine = machine.partly_under(profile)
         names = machine.hierarchy.names
-        known = (*machine.states, *names)
-        problems.known("FSM101", "unknown initial state", each.initial, known, "part", name, "initial")
+        states = (*machine.states, *names)
+        problems.known("FSM101", "unknown initial state", each.initial, states, "part", name, "initial")
         initial = machine.hierarchy.entered(each.initial or machine.initial)
         own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
         indexes = [base.index + tail for base in above.copies for tail in own] if above else own
