@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from commands import fsm
@@ -24,9 +24,8 @@ from fsm.machine.claims import Never, Reachable
 from fsm.machine.conditions import All, In, atoms
 from fsm.report.machine_report import json
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "substates.md"
 WORDS = {Ignores: "ignores", Cannot: "cannot", Silent: "silent"}
 
 
@@ -283,6 +282,15 @@ def test_a_system_may_name_parents_and_states_with_variants() -> None:
     assert isinstance(when, All)
     away = frozenset({"fast", "slow", "stopping(sleep)", "stopping(fast)", "stopping(slow)"})
     assert [away, frozenset(machine.states) - {"sleep", "fast", "slow"}] == [each.states for each in atoms(when)]  # type: ignore[union-attr]
+
+
+def test_the_page_says_how_its_example_is_flattened() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    machine = machine_of(text.split("```toml\n")[1].partition("```")[0])
+
+    assert ["off", "idle", "reading", "writing", "lost(idle)", "lost(reading)", "lost(writing)"] == [*machine.states]
+    assert {"idle": "reading", "reading": "writing", "writing": "writing"} == _targets(machine, "work")
+    assert all(f"`{state}`" in text for state in machine.states)
 
 
 TRACE = """\
