@@ -24,7 +24,6 @@ from fsm.machine.claims import Never, Reachable
 from fsm.machine.conditions import All, In, atoms
 from fsm.report.machine_report import json
 
-
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "substates.md"
 WORDS = {Ignores: "ignores", Cannot: "cannot", Silent: "silent"}
 
