@@ -35,7 +35,9 @@ def text(
         yield from layout.kept(f"Source: {machine.source}.")
         yield from layout.kept(_facts(machine, graph))
         yield from ("", "states")
-        rows = [*_states(machine, {state: tuple(machine.hierarchy.above(state)) for state in machine.states})]
+        tree = machine.hierarchy
+        above = {state: tuple(name for name in tree.above(state) if name in tree.parents) for state in machine.states}
+        rows = [*_states(machine, above)]
         longest = max(len(name) for name, _ in rows)
         for name, about in rows:
             yield from layout.kept(f"{name:<{longest}}  {about}", "  ", " " * (longest + 4))
@@ -62,9 +64,8 @@ def _states(machine: Machine, states: Above, depth: int = 0) -> Iterator[tuple[s
             state = machine.states[name]
             yield f"{'  ' * depth}{name}", f"{state.about} Shows {state.shows}."
         else:
-            parent = machine.hierarchy.parents.get(name)
-            begins = f"{parent.about} Begins in {parent.initial}." if parent else "It remembers where to return:"
-            yield f"{'  ' * depth}{name}", begins
+            parent = machine.hierarchy.parents[name]
+            yield f"{'  ' * depth}{name}", f"{parent.about} Begins in {parent.initial}."
             yield from _states(machine, inside, depth + 1)
 
 

@@ -345,11 +345,11 @@ def test_show_lists_the_tree(tmp_path: Path) -> None:
     lines = fsm("show", str(tmp_path / "worker.toml")).stdout.splitlines()
 
     assert [
-        "  alive              There. Begins in sleep.",
-        "    sleep            Idle. Shows ALIVE.",
-        "    work             At work. Begins in fast.",
-        "      fast           In a hurry. Shows FAST.",
-        "      slow           At leisure. Shows ALIVE.",
+        "  alive            There. Begins in sleep.",
+        "    sleep          Idle. Shows ALIVE.",
+        "    work           At work. Begins in fast.",
+        "      fast         In a hurry. Shows FAST.",
+        "      slow         At leisure. Shows ALIVE.",
     ] == lines[6:11]
 
 

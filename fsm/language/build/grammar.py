@@ -329,8 +329,8 @@ class SystemGrammar(Grammar):
         for each in (word,) if isinstance(named, str) else named:
             if each not in states and each not in names:
                 raise ConditionError(f"unknown state '{each}' of '{part.name}'", nearest(each, states, of="states"))
-        each_of = (word,) if isinstance(named, str) else named
-        meant = frozenset(state for each in each_of for state in names.get(each, (each,)))
+        listed = (word,) if isinstance(named, str) else named
+        meant = frozenset(state for each in listed for state in names.get(each, (each,)))
         meant = frozenset(states) - meant if negated else meant
         copies = tuple(copy.digit for copy in self.scope.meant[part.name])
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")

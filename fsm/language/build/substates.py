@@ -8,7 +8,7 @@ or if only one substate can be. Before a parent is entered for the first time, i
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import compress, islice, product
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fsm.language.build.cells import ways
 from fsm.language.build.problems import Problems
@@ -18,9 +18,6 @@ from fsm.machine.hierarchy import HISTORY, Hierarchy, Parent
 from fsm.machine.traversal import closure
 
 _Memory: TypeAlias = tuple[str, tuple[str, ...]]  # a state, and what it remembers of each parent that matters there
-
-_OF_PARENTS: Final = frozenset({"initial", "history"})
-_OF_OTHERS: Final = frozenset({"kind", "aliases"})
 
 
 def flattened(problems: Problems[Written]) -> Problems[Written]:
@@ -36,31 +33,21 @@ def flattened(problems: Problems[Written]) -> Problems[Written]:
         own = [state for state, parent in inside.items() if parent == name]
         if own and each.initial not in own:
             lacks = f"'{each.initial}' is not one of them" if each.initial else "no 'initial'"
-            here.say(
-                "FSM160",
-                f"state '{name}' has substates, but {lacks}",
-                f"write initial = …, with one of {', '.join(own)}",
-                name,
-                "initial",
-            )
-        for word in sorted((_OF_OTHERS if own else _OF_PARENTS) & each.model_fields_set):
+            hint = f"write initial = …, with one of {', '.join(own)}"
+            here.say("FSM160", f"state '{name}' has substates, but {lacks}", hint, name, "initial")
+        for word in sorted(({"kind", "aliases"} if own else {"initial", "history"}) & each.model_fields_set):
             what = f"state '{name}' has '{word}' and {'' if own else 'no '}substates"
             here.say("FSM160", what, f"leave out '{word}'" if own else f"write in = '{name}' in others", name, word)
         if name.removesuffix(HISTORY) in parents.keys() - {name}:
             here.say("FSM161", f"'{name}' is the name of a history", "choose another name for the state", name)
     problems.refuse()
-    tree = Hierarchy(
-        parents={
-            name: Parent(about=each.about, initial=each.initial or "", history=each.history)
-            for name, each in parents.items()
-        },
-        inside=inside,
-    )
-    shows = {name: [states[each].shows for each in (name, *tree.above(name))] for name in states if name not in parents}
-    leaves = {
-        name: states[name].model_copy(update={"shows": next((each for each in texts if each is not None), None)})
-        for name, texts in shows.items()
-    }
+    made = {name: Parent(about=at.about, initial=at.initial or "", history=at.history) for name, at in parents.items()}
+    tree = Hierarchy(parents=made, inside=inside)
+    leaves = {}
+    for name in (each for each in states if each not in parents):
+        shows = (states[each].shows for each in (name, *tree.above(name)))
+        shown = next((each for each in shows if each is not None), None)
+        leaves[name] = states[name].model_copy(update={"shows": shown})
     return _with_states(problems, tree, leaves) if parents else problems
 
 
