@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import fsm
-from machines import machine_of, problems_of
+from machines import edited, machine_of, problems_of
 from naive_hierarchy import Naive, Tree, random_tree, text_of
 from toy_systems import stated_of
 
@@ -182,6 +182,21 @@ def test_what_is_remembered_is_in_the_name_of_a_state() -> None:
         "stopping(slow)": "STOPPING",
         "dead": "DEAD",
     } == {state.name: state.shows for state in machine_of(WORKER).states.values()}
+
+
+@pytest.mark.parametrize(("cell", "variants"), [("ignores", ["stopping"]), ("silent", ["fast", "sleep", "slow"])])
+def test_after_a_silent_cell_anything_may_be_remembered(cell: str, variants: list[str]) -> None:
+    text = edited(WORKER.partition("[profile.old]")[0], "moves   = { alive = {", "moves   = { sleep = {")
+    text = edited(
+        text,
+        'ignores = ["stopping", "dead"]',
+        f'ignores = ["stopping", "work"]\n{cell} = ["dead"]'.replace('"]\nignores = ["', '", "'),
+    )
+    text = edited(text, "ends    = { alive =", "ends    = { sleep =")
+
+    stopping = [state for state in machine_of(text).states if state.startswith("stopping")]
+
+    assert variants == sorted(re.sub(r"stopping\((\w+)\)", r"\1", state) for state in stopping)
 
 
 def test_a_call_that_takes_time_ends_where_it_began() -> None:
