@@ -48,6 +48,7 @@ NAVIGATION: Final = {
         "reference/commands",
         "reference/codes",
         "reference/model-language",
+        "reference/substates",
         "reference/property-language",
         "reference/system-language",
         "reference/trace-format",

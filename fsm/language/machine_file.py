@@ -297,6 +297,9 @@ class WrittenState(Form):
         None, description="The role of the state in the lifecycle. Only machine.initial has the kind initial."
     )
     aliases: list[str] = Field(default=[], description="Its other names in drawings.")
+    in_: Name | None = Field(None, alias="in", description="The state of which it is a substate.")
+    initial: Name | None = Field(None, description="The substate that is entered first, if the state has substates.")
+    history: bool = Field(default=False, description="If true, the machine remembers which substate was left last.")
 
 
 class WrittenTimer(Form):

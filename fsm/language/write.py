@@ -47,6 +47,7 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     >>> toml(load("examples/models/door.toml"), comments=["Doors."]).splitlines()[:3]
     ['# Doors.', '', '[machine]']
     """
+    machine = (machine.hierarchy.written or machine).under(machine.profile)
     document = tomlkit.document()
     for line in comments:
         document.add(tomlkit.comment(line) if line else tomlkit.nl())
@@ -78,11 +79,16 @@ def _header(machine: model.Machine, level: model.Level) -> Table:
 
 
 def _states(machine: model.Machine) -> Table:
-    written = {}
+    tree, written = machine.hierarchy, {}
+    inside = {name: {"in": parent} for name, parent in tree.inside.items()}
     for name, state in machine.states.items():
         shows = "" if state.shows == name else state.shows
         kind = state.kind if name != machine.initial else None
-        written[name] = _inline_table({"about": state.about}, shows=shows, kind=kind, aliases=state.aliases)
+        about = {"about": state.about, **inside.get(name, {})}
+        written[name] = _inline_table(about, shows=shows, kind=kind, aliases=state.aliases)
+    for name, parent in tree.parents.items():
+        about = {"about": parent.about, "initial": parent.initial, **inside.get(name, {})}
+        written[name] = _inline_table(about, history=parent.history)
     return _table(written)
 
 

@@ -1,7 +1,6 @@
 """Machines: states, events, and what each event does in each state.
 
-A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` builds machines
-and checks what the classes here take for granted.
+A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` checks machines.
 """
 
 from __future__ import annotations
@@ -11,19 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
+from fsm.machine.clauses import LEVELS as LEVELS  # noqa: PLC0414  (other rooms import it from here)
+from fsm.machine.clauses import Clause as Clause  # noqa: PLC0414  (as above)
+from fsm.machine.clauses import Level as Level  # noqa: PLC0414  (as above)
 from fsm.machine.conditions import WrittenCondition
 from fsm.machine.fields import Exemption, FieldKind, Requirement
+from fsm.machine.hierarchy import FLAT, Hierarchy
 from fsm.machine.terms import Update, Variable
 from fsm.machine.timers import Timer
 from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 StateKind: TypeAlias = Literal["initial", "active", "final", "error", "pending"]
-Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
-
-LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
-"""Levels of clauses, weakest first.  ``observed`` marks behaviour of an implementation that no contract promises."""
-
 ANY_ERROR = "error"  # wildcard that matches any error reply
 
 
@@ -34,15 +32,6 @@ def fits(reply: str, allowed: Collection[str]) -> bool:
     (True, False)
     """
     return reply in allowed or (ANY_ERROR in allowed and reply not in {"", "ok"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    name: str
-    says: str
-    level: Level
-    source: str
-    link: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +51,8 @@ class Outcome:
 
     ``reply`` lists the allowed replies, where ``error`` means any error.  It is empty for signals, and for an outcome
     with which a call only *begins*.  Such a call moves the entity to ``to``, and other events may happen there before
-    the call ends.  If ``within`` is not 0, the entity must leave ``to`` for good within that many seconds.
-
-    The outcome is possible only if the data satisfy ``when``, and ``updates`` change them.  If ``chosen`` is true, the
-    environment chooses among the outcomes whose conditions the data satisfy; otherwise there is at most one.
+    the call ends.  If ``within`` is not 0, the entity must leave ``to`` for good within that many seconds.  The data
+    must satisfy ``when``, and ``updates`` change them.  Only *chosen* outcomes may be possible at the same time.
     """
 
     name: str
@@ -137,10 +124,9 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event with a cell for every state, and with ``arguments`` that its cells may read.
+    """An event with a cell for every state, and ``arguments`` that its cells may read.
 
-    For a call that takes time, ``ends`` maps states to the ways in which the call can end there.  In a state without
-    an entry, the end of the call is unspecified.
+    For a call that takes time, ``ends`` maps states to its possible ends there; without an entry, they are unspecified.
     """
 
     name: str
@@ -155,7 +141,6 @@ class Event:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The names that a trace may use for the event."""
         return (self.name, self.rpc) if self.rpc else (self.name,)
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -184,10 +169,7 @@ UNNAMED: Final = frozenset({"done", "ignored", "refused"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A change that a profile makes to the cells of an event.
-
-    The cells here replace those of the machine.  If there is a ``deviation``, their outcomes are added instead.
-    """
+    """Cells of a profile, which replace those of an event.  If there is a ``deviation``, outcomes are added instead."""
 
     name: str
     event: str
@@ -264,10 +246,10 @@ class Omission:
 class Machine:
     """A lifecycle as a complete table of states and events.
 
-    ``data`` has the variables by name, and ``timers`` the timers.  ``fields`` maps the fields of a status to their
-    kinds, and ``requires`` maps the names of clauses to their requirements on these fields.  ``profile`` is the name of
-    the profile that has been applied, if any, and ``exemptions`` come from that profile.  ``omits`` maps events to the
-    arrows that drawings may leave out.  It is ``None`` if the model does not mention drawings.
+    ``data`` has the variables by name, ``timers`` the timers, ``fields`` the kinds of the fields of a status, and
+    ``requires`` the requirements of clauses on these fields.  ``omits`` maps events to the arrows that drawings may
+    leave out, and is ``None`` if the model does not mention drawings.  ``exemptions`` come from ``profile``, which is
+    the profile that has been applied, if any.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -294,14 +276,15 @@ class Machine:
     requires: Mapping[str, Requirement] = field(default_factory=dict)
     exemptions: tuple[Exemption, ...] = ()
     omits: Mapping[str, Omission] | None = None
+    hierarchy: Hierarchy = FLAT
     path: str = ""
     profile: str = ""
 
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
-        """Return the outcomes that *event* may have in *state*, in order.
+        """Return the outcomes that *event*, or the end of this call, may have in *state*, in order.
 
-        If *ends* is true, return the outcomes with which a call in progress may end.  The result is empty if the
-        event cannot happen, and ``None`` if the specification is silent.  Raise ``ValueError`` if a name is unknown.
+        The result is empty if the event cannot happen, and ``None`` if the specification is silent.  Raise
+        ``ValueError`` if a name is unknown.
         """
         for kind, name, known in (("state", state, self.states), ("event", event, self.events)):
             if name not in known:
@@ -318,14 +301,14 @@ class Machine:
         return self.words().get(word)
 
     def outputs(self) -> tuple[str, ...]:
-        outcomes = (outcome for event in self.events.values() for outcome in event.outcomes())
-        return tuple(dict.fromkeys(output for outcome in outcomes for output in outcome.emits))
+        ways = (way for event in self.events.values() for way in event.outcomes())
+        return tuple(dict.fromkeys(output for way in ways for output in way.emits))
 
     def under(self, profile: str | None) -> Machine:
-        """Return the machine with *profile* applied, or the machine itself if *profile* is ``None``.
+        """Return the machine with *profile*, a name that :meth:`profiled` accepts, applied, or else itself.
 
-        Deviations add outcomes, which are marked as deviating, and other overrides replace cells.  *profile* may be
-        any name that :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
+        Deviations add outcomes, which are marked as deviating, and other overrides replace cells.  Raise ``ValueError``
+        if the machine has no such profile.
 
         >>> from fsm.language.library import load
         >>> [outcome.reply for outcome in load("examples/models/washer.toml").under("acme-1.7").step("idle", "stop")]
@@ -354,9 +337,9 @@ class Machine:
     def profiled(self, profile: str | None) -> Profile | None:
         """Return the profile called *profile*, limited to the version in this name.
 
-        If *profile* is the exact name of a profile, the result describes the first version of this profile, but
-        includes the deviations of all its versions.  Names joined by ``+`` combine profiles.  Raise :class:`InputError`
-        if two of them replace the same cell differently.  Return ``None`` if a name matches no profile, or several.
+        If *profile* is the exact name of a profile, the result describes its first version, but has the deviations of
+        all versions.  Names joined by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the
+        same cell differently.  Return ``None`` if a name matches no profile, or several.
 
         >>> from fsm.language.library import load
         >>> machine = load("examples/models/washer.toml")

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
+from fsm.machine.hierarchy import FLAT, Above, level
 from fsm.machine.product.system import PartStep, System
 from fsm.machine.table import Table
 from fsm.machine.terms import Variable
@@ -36,10 +37,12 @@ def text(
         yield from layout.kept(f"Source: {machine.source}.")
         yield from layout.kept(_facts(machine, graph))
         yield from ("", "states")
-        longest = max(map(len, machine.states))
-        for state in machine.states.values():
-            says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
-            yield from layout.kept(says, "  ", " " * (longest + 4))
+        tree = machine.hierarchy
+        above = {state: tuple(name for name in tree.above(state) if name in tree.parents) for state in machine.states}
+        rows = [*_states(machine, above)]
+        longest = max(len(name) for name, _ in rows)
+        for name, about in rows:
+            yield from layout.kept(f"{name:<{longest}}  {about}", "  ", " " * (longest + 4))
         yield from _data_and_timers(machine, layout)
     yield from ("", *layout.kept(_LEGEND))
     used: dict[Clause, None] = {}
@@ -74,6 +77,17 @@ def _data_and_timers(machine: Machine, layout: Layout) -> Iterator[str]:
         where = ", ".join(state for state in machine.states if state in timer.states)
         after = f"{duration(timer.after)} (give or take {duration(timer.tolerance)}) after the entry into {where}"
         yield from layout.kept(f"{timer.name} fires {timer.event} {after}.{restarts} {timer.about}", "  ", "      ")
+
+
+def _states(machine: Machine, states: Above, depth: int = 0) -> Iterator[tuple[str, str]]:
+    for name, inside in level(states, depth).items():
+        if name in machine.states:
+            state = machine.states[name]
+            yield f"{'  ' * depth}{name}", f"{state.about} Shows {state.shows}."
+        else:
+            parent = machine.hierarchy.parents[name]
+            yield f"{'  ' * depth}{name}", f"{parent.about} Begins in {parent.initial}."
+            yield from _states(machine, inside, depth + 1)
 
 
 def _facts(machine: Machine, graph: Graph[Table]) -> str:
@@ -154,8 +168,10 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
     states = machine.states if states is None else states
     return dumped(
         {
-            **record(replace(machine, requires={}, data={}), "path", "profile", "data"),
+            **record(replace(machine, requires={}, data={}, timers={}, hierarchy=FLAT), *_APART),
             **({"data": _variables(machine.data)} if machine.data else {}),
+            **({"timers": _timers(machine)} if machine.timers else {}),
+            **({"hierarchy": record(machine.hierarchy, "leads", "written")} if machine.hierarchy.inside else {}),
             "requires": {
                 name: {**record(replace(each, states=frozenset())), "states": [*sorted(each.states)]}
                 for name, each in machine.requires.items()
@@ -202,6 +218,7 @@ def _cell_data(cell: Cell) -> Json:
     return data
 
 
+_APART: Final = ("path", "profile", "data", "timers", "hierarchy")
 _DATA: Final = ("when", "updates", "chosen")
 
 
@@ -214,6 +231,19 @@ def _effect(way: Outcome) -> dict[str, Json]:
 
 def _variables(those: Mapping[str, Variable]) -> dict[str, Json]:
     return {name: record(each, "name") for name, each in those.items()}
+
+
+def _timers(machine: Machine) -> dict[str, Json]:
+    return {
+        name: {
+            "in": [state for state in machine.states if state in each.states],
+            "event": each.event,
+            "after": duration(each.after),
+            "tolerance": duration(each.tolerance),
+            "restarts": [event for event in machine.events if event in each.restarts],
+        }
+        for name, each in machine.timers.items()
+    }
 
 
 @joined

@@ -54,6 +54,11 @@ KNOCK = (
     'kind   = "call"\nabout  = "Ask whether anybody is there; the handbook does not say what happens."\nsilent = ["*"]'
 )
 CHECKING = 'checking = { to = "running", emits = ["started"] }\n'
+OPEN = 'open = { about = "Open.", shows = "OPEN" }'
+UNSHUT = 'open = { about = "Open.", shows = "OPEN", in = "unshut" }\nunshut = { about = "", initial = "open" }  # here'
+WIDE = 'cannot  = ["ajar", "gone", "wide"]'
+SUBSTATES = edited(DOOR, OPEN, UNSHUT.replace("  # here", "") + '\nwide = { about = "", in = "unshut" }')
+SUBSTATES = edited(SUBSTATES, 'cannot  = ["ajar", "gone"]', WIDE)
 
 CASES = [
     ("FSM101", DOOR, 'initial = "shut"', 'initial = "shot"  # here', "unknown initial state 'shot'", "did you mean 'shut'? states: shut, open, ajar, gone"),
@@ -154,6 +159,20 @@ CASES = [
     ("FSM011", DOOR, PROFILE, HERE.replace(HANDBOOK, "") + 'set = ["opened"]\n' + PROFILE, "[requires.open-is-dated] has no level and no source", "add one of MUST"),
     ("FSM108", DOOR, PROFILE, f'{FIELDS}set = ["opened"]\n[profile.old.exempt.undated]\ndeviates = "open-is-date"  # here\nabout = ""\nwhen = {{ code = [1] }}\n{PROFILE}', "unknown clause 'open-is-date'", "did you mean 'open-is-dated'?"),
     ("FSM126", DOOR, PROFILE, HERE.replace("open-is-dated", "gone-is-gone") + 'set = ["opened"]\n' + PROFILE, "clause 'gone-is-gone' is defined in two places", "choose another name"),
+    ("FSM160", DOOR, OPEN, OPEN.replace(" }", ', in = "opened" }  # here'), "state 'open' is in the unknown state 'opened'", "did you mean 'open'?"),
+    ("FSM160", DOOR, OPEN, UNSHUT.replace(" }  #", ', in = "unshut" }  #'), "state 'unshut' is inside itself", "name an outer state"),
+    ("FSM160", DOOR, OPEN, UNSHUT.replace(', initial = "open"', ""), "state 'unshut' has substates, but no 'initial'", "write initial = …, with one of open"),
+    ("FSM160", DOOR, OPEN, UNSHUT.replace('initial = "open"', 'initial = "ajar"'), "state 'unshut' has substates, but 'ajar' is not one of them", "write initial = …, with one of open"),
+    ("FSM160", DOOR, OPEN, UNSHUT.replace(" }  #", ', kind = "active" }  #'), "state 'unshut' has 'kind' and substates", "leave out 'kind'"),
+    ("FSM160", DOOR, OPEN, OPEN.replace(" }", ", history = true }  # here"), "state 'open' has 'history' and no substates", "write in = 'open' in others"),
+    ("FSM161", DOOR, OPEN, f'{UNSHUT.replace("  # here", "")}\n"unshut.history" = {{ about = "" }}  # here', "'unshut.history' is the name of a history", "choose another name for the state"),
+    ("FSM161", DOOR, WARP, 'moves = { shut = "open.history" }  # here\ncannot = ["*"]', "event 'warp' moves to the history of 'open', which is not declared", "write history = true for 'open', if it has substates"),
+    ("FSM102", SUBSTATES, WIDE, 'cannot = ["ajar", "gone", "wide", "unshat"]  # here', "unknown state 'unshat'", "did you mean 'unshut'?"),
+    ("FSM104", SUBSTATES, WARP, 'moves = { shut = "unshot" }  # here\ncannot = ["*"]', "moves to the unknown state 'unshot'", "did you mean 'unshut'?"),
+    ("FSM105", SUBSTATES, WIDE, 'cannot = ["ajar", "gone", "unshut"]\nsilent = ["unshut"]  # here', "event 'slam' has 2 cells for 'wide': cannot and silent", "keep only the intended entry"),
+    ("FSM113", SUBSTATES, WIDE, 'cannot = ["ajar", "gone", "wide",\n"unshut"]  # here', "event 'slam' has other cells for all substates of 'unshut'", "remove 'unshut'"),
+    ("FSM128", SUBSTATES, WIDE, 'cannot = ["ajar", "gone", "unshut"]\n[define]\nunshut = ["ajar"]  # here', "'unshut' is defined here, but is also the name of a state", "choose a name"),
+    ("FSM161", SUBSTATES, WARP, 'moves = { shut = "unshut.history" }  # here\ncannot = ["*"]', "moves to the history of 'unshut', which is not declared", "write history = true for 'unshut'"),
 ]  # fmt: skip
 
 

@@ -69,6 +69,7 @@ PLACES = {
     "FSM129": APART,
     "FSM130": APART,
     "FSM134": 'open = { about = "Open.", shows = "OPEN" }',
+    "FSM160": 'open = { about = "Open.", shows = "OPEN" }',
     "FSM301": CLAIM,
     "FSM302": CLAIM,
     "FSM304": CLAIM,

@@ -213,7 +213,7 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
     ((), "machine states define event clause fields requires profile drawing"),
     (("machine",), "name title about source initial level entity indefinite"),
     (("states",), ""),
-    (("states", "open"), "about shows kind aliases"),
+    (("states", "open"), "about shows kind aliases in initial history"),
     (("event", "push", "ignores"), ""),
     (("event", "push", "moves", "*", 0, "reply"), ""),
     (("clause", "c"), "MUST SHOULD MAY observed says link"),

@@ -20,6 +20,7 @@ from fsm.language.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
 from fsm.machine.claims import MatchesDiagram
 from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
+from fsm.machine.hierarchy import FLAT
 from fsm.machine.product.system import Copy, JointEvent, System, Variant
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def tables() -> dict[str, Data]:
 
 def machine_table(machine: Machine) -> Data:
     table = _Data(machine=machine).record(machine)
+    if machine.hierarchy == FLAT:
+        del table["hierarchy"]
     for name, profile in machine.profiles.items():
         overrides = sorted(profile.overrides, key=lambda each: (each.event, each.name, sorted(each.cells)))
         found = cast("dict[str, dict[str, Data]]", table["profiles"])[name]

@@ -35,6 +35,7 @@ from fsm.diagrams.draw.text_pictures import (
     remarks,
     times,
 )
+from fsm.machine.hierarchy import Above, level
 from fsm.scratch import ScratchFolder
 
 FONT: Final = "DejaVu Sans,Verdana,sans-serif"
@@ -85,8 +86,7 @@ def dot(picture: Picture) -> str:
             style = {"label": "", "shape": "circle", "width": "0.14", "style": "filled", "fillcolor": INK, "color": INK}
             first.node(START, id=identity(picture, "start"), **style)
         graph.edge(START, picture.initial, id=identity(picture, "edge", "", picture.initial))
-    for node in picture.nodes:
-        _node(graph, node, node.name, identity(picture, "state", node.name))
+    _nodes(graph, picture, {node.name: node.above for node in picture.nodes})
     if returns:
         initial = next(node for node in picture.nodes if node.name == picture.initial)
         with graph.subgraph(graph_attr={"rank": "sink"}) as last:
@@ -122,6 +122,17 @@ def _swatch(kind: str, look: Look, *, plain: bool) -> str:
         return f"<td {box}>{words}</td>"
     inner = f'<tr><td {box} cellpadding="1">{words}</td></tr>'
     return f'<td border="0" cellpadding="0"><table {box} cellspacing="2">{inner}</table></td>'
+
+
+def _nodes(graph: graphviz.Digraph, picture: Picture, states: Above, depth: int = 0) -> None:
+    nodes = {node.name: node for node in picture.nodes}
+    for name, inside in level(states, depth).items():
+        if name in nodes:
+            _node(graph, nodes[name], name, identity(picture, "state", name))
+            continue
+        style = {"label": name, "style": "rounded", "color": LINE, "fontcolor": INK}
+        with graph.subgraph(name=f"cluster_{name}", graph_attr=style) as parent:
+            _nodes(parent, picture, inside, depth + 1)
 
 
 def _node(graph: graphviz.Digraph, node: PictureNode, name: str, identity: str) -> None:

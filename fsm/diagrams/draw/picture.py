@@ -66,6 +66,7 @@ class PictureNode:
     marked: bool = False  # a run visited this state
     failed: bool = False  # the run failed in this state
     count: int | None = None  # number of visits
+    above: tuple[str, ...] = ()  # the parents, from the inside out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +255,7 @@ class _PictureBuilder:
                 marked=state.name in self.marks.states,
                 failed=state.name in self.marks.failed,
                 count=met[state.name] if self.marks.counts else None,
+                above=tuple(self.machine.hierarchy.above(state.name)),
             )
             for state in map(self.machine.states.__getitem__, self.states)
         )
@@ -362,7 +364,8 @@ def _merge_alike(drawn: Picture) -> Picture:
         leads[edge.target].add(("from", edge.source, *rest))
     groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
-        alike = (node.shows, node.kind, node.only, node.passing, node.marked, node.failed, frozenset(leads[node.name]))
+        look = (node.shows, node.kind, node.only, node.above, node.passing, node.marked, node.failed)
+        alike = (look, frozenset(leads[node.name]))
         alone = node.count or not node.shows or node.name == drawn.initial
         groups.setdefault(node.name if alone else alike, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}

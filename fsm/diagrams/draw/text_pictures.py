@@ -9,6 +9,7 @@ from typing import Final, assert_never
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Marks, Picture, PictureEdge, PictureNode
 from fsm.errors import plural
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent, StateKind
+from fsm.machine.hierarchy import Above, level
 
 OWN: Final = "↗"  # sign for an output that has the same name as its event
 WIDTH: Final = 80
@@ -126,7 +127,7 @@ def footer(picture: Picture) -> list[str]:
 def identifiers(picture: Picture) -> dict[str, str]:
     """Return unique identifiers for the nodes, and for words such as "any state" at the start of an edge."""
     names: dict[str, str] = {}
-    wanted = {node.name: node.name for node in picture.nodes}
+    wanted = {name: name for node in picture.nodes for name in (node.name, *node.above)}
     for edge in picture.edges:
         if edge.source in {ANY, ELSEWHERE}:
             word = "before" if edge.source == ELSEWHERE else "any"
@@ -285,13 +286,15 @@ def mermaid(picture: Picture) -> str:
     names = identifiers(picture)
     used: dict[str, list[str]] = {}
     lines: list[str] = []
+    statements: dict[str, list[str]] = {}
     for node in picture.nodes:
         text = "<br>".join(map(_mermaid_text, [*node.states, *remarks(node)]))
-        lines.append(f'    state "{text}" as {names[node.name]}')
+        statements[node.name] = [f'state "{text}" as {names[node.name]}']
         traits = {"only": node.only, "passing": node.passing and not node.kind}
         traits |= {node.kind or "": node.kind, "marked": node.marked, "failed": node.failed}
         for trait in filter(traits.get, traits):
             used.setdefault(trait, []).append(names[node.name])
+    lines += (f"    {line}" for line in _nested({node.name: node.above for node in picture.nodes}, names, statements))
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
     for edge, word, words in captioned_edges(picture, _mermaid_text, "<br>"):
@@ -308,6 +311,16 @@ def mermaid(picture: Picture) -> str:
     plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
     title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
+
+
+def _nested(states: Above, names: Mapping[str, str], lines: Mapping[str, list[str]], depth: int = 0) -> Iterator[str]:
+    for name, inside in level(states, depth).items():
+        if name in lines:
+            yield from lines[name]
+        else:
+            yield f'state "{name}" as {names[name]} {{'
+            yield from (f"    {line}" for line in _nested(inside, names, lines, depth + 1))
+            yield "}"
 
 
 def _mermaid_text(words: str) -> str:
@@ -339,8 +352,8 @@ def plantuml(picture: Picture) -> str:
     names = identifiers(picture)
     lines = ["@startuml", f"title {_plantuml_text(picture.title)}", "hide empty description"]
     lines += WORD if any(edge.source in {ANY, ELSEWHERE} for edge in picture.edges) else ()
-    for node in picture.nodes:
-        lines += _plantuml_node(node, names[node.name])
+    states = {node.name: _plantuml_node(node, names[node.name]) for node in picture.nodes}
+    lines += _nested({node.name: node.above for node in picture.nodes}, names, states)
     if picture.initial:
         lines.append(f"[*] --> {names[picture.initial]}")
     for edge, word, words in captioned_edges(picture, _plantuml_text, "\\n"):

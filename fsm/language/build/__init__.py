@@ -11,6 +11,7 @@ from fsm.language.build.cells import Events, Sets, check_ends, keys, ways
 from fsm.language.build.data import check_data, variables
 from fsm.language.build.problems import Problems, check_used, clauses_of, definitions
 from fsm.language.build.profiles import Demands, kinds_of_fields, profiles, requirements
+from fsm.language.build.substates import flattened, remembering
 from fsm.language.build.timers import timers
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
@@ -24,8 +25,13 @@ LARGEST_TABLE: Final = 500_000
 
 def build(model: Model) -> Machine:
     """Build the machine that *model* describes, or raise :class:`InputError` with every semantic error in the file."""
-    problems = Problems(model=model)
-    written = model.written
+    problems = flattened(Problems(model=model))
+    machine = _flat(problems)
+    return _flat(remembering(problems, machine, LARGEST_TABLE)) if machine.hierarchy.unresolved else machine
+
+
+def _flat(problems: Problems[Written]) -> Machine:
+    written = problems.model.written
     if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
         size = f"{len(written.event)} events in {len(written.states)} states"
         what = f"{size} can have more than {LARGEST_TABLE} outcomes"
@@ -73,6 +79,7 @@ def _machine(problems: Problems[Written], sets: Sets) -> Machine:
         data=data,
         fields=fields,
         requires=requirements(problems, Demands(states=written.states, sets=sets, kinds=fields), known),
+        hierarchy=problems.tree,
         path=problems.model.path,
     )
 

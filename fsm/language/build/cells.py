@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from fsm.errors import nearest
@@ -12,6 +13,7 @@ from fsm.language.machine_file import Cells, Written, WrittenEvent, WrittenOutco
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.calls import states_begun_in, states_during_call
+from fsm.machine.hierarchy import HISTORY
 from fsm.machine.terms import Variable
 
 REST: Final = "*"  # represents every state that is not mentioned elsewhere
@@ -50,6 +52,7 @@ class _Mention(NamedTuple):
     key: str
     state: str
     place: Keys
+    depth: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +96,24 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
+        tree = self.problems.tree
         found = [
-            _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index))
+            _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index), depth)
             for part in self.parts
             for group in groups
             for keys in (getattr(part.written, group),)
             for index, key in enumerate(keys)
+            for depth in (len([*tree.above(key)]) if key in tree.parents else inf,)
             for state in self.sets.get(key, (key,))
         ]
+        deepest = {each.state: each.depth for each in sorted(found, key=lambda each: each.depth)}
+        kept = [each for each in found if each.depth == deepest[each.state]]  # a substate overrides its parents
+        unused = {each.place: each.key for each in found if each.key in tree.parents}
+        for place in unused.keys() - {each.place for each in kept}:
+            what = f"event '{self.name}' has other cells for all substates of '{unused[place]}'"
+            self.problems.say("FSM113", what, f"remove '{unused[place]}'", *place)
         by_state: defaultdict[str, list[_Mention]] = defaultdict(list)
-        for mention in found:
+        for mention in kept:
             by_state[mention.state].append(mention)
         for state, several in by_state.items():
             if len(several) > 1:
@@ -112,7 +123,7 @@ class Groups:
         known, check = (*self._states(), *self.sets), self.problems.known
         return [
             mention
-            for mention in found
+            for mention in kept
             if mention.state == REST or check("FSM102", "unknown state", mention.state, known, *mention.place)
         ]
 
@@ -137,9 +148,10 @@ class Groups:
 
     def _moves(self, mention: _Mention) -> Callable[[str], Moves]:
         line, clauses = self.problems.line(*mention.place), mention.part.clauses
+        leads = self.problems.tree.leads
         ways = self._outcomes(getattr(mention.part.written, mention.group)[mention.key], mention.place)
         return lambda state: Moves(
-            outcomes=tuple(replace(way, to=state) if way.to == STAYS else way for way in ways),
+            outcomes=tuple(replace(way, to=leads.get((state, way.to), way.to) or state) for way in ways),
             clause=clauses[state],
             line=line,
         )
@@ -182,7 +194,8 @@ class Groups:
         return self.guards.outcome(made, each, at)
 
     def _target(self, each: WrittenOutcome, at: Keys) -> str:
-        states = self._states()
+        tree, states = self.problems.tree, self._states()
+        histories = [name + HISTORY for name, parent in tree.parents.items() if parent.history]
         words = {"to": each.to, "begins": each.begins, "stays": "true" if each.stays else ""}
         given = {word: value for word, value in words.items() if value}
         if len(given) != 1:
@@ -190,9 +203,15 @@ class Groups:
             what = f"outcome of '{self.name}' has {f'{listed} at once' if given else 'none of to, begins and stays'}"
             self.problems.say("FSM109", what, "write exactly one of: to = STATE, begins = STATE, stays = true", *at)
         for word, verb, state in (("to", "moves to the", each.to), ("begins", "begins in the", each.begins)):
-            if len(given) == 1:
-                self.problems.known("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
-        return each.to or each.begins or STAYS
+            if state and state.endswith(HISTORY) and state not in (*states, *histories):
+                of = state.removesuffix(HISTORY)
+                what = f"event '{self.name}' {verb} history of '{of}', which is not declared"
+                hint = f"write history = true for '{of}', if it has substates"
+                self.problems.say("FSM161", what, hint, *at, word)
+            elif len(given) == 1 and state not in states:
+                known = (*states, *tree.names, *histories)
+                self.problems.known("FSM104", f"event '{self.name}' {verb} unknown state", state, known, *at, word)
+        return tree.entered(each.to or each.begins or STAYS)
 
     def _check_words(self, each: WrittenOutcome, at: Keys) -> None:
         for word in ("reply", "begins", "emits"):
@@ -346,6 +365,8 @@ class Events:
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
     """Report every call that begins but cannot end, and every end in a state where no call is in progress."""
+    if machine.hierarchy.unresolved:
+        return  # Where a history leads is known when states have variants.
     for event in machine.events.values():
         begun = states_begun_in(event)
         for state, line in begun.items():

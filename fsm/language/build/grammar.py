@@ -309,7 +309,7 @@ class MachineGrammar(Grammar):
         event = machine.event(word)
         if event and self.take("replies"):
             return Replies(event=event.name, reply=self.reply(event.name, event.kind))
-        if event and not self.take("happens") and word in machine.states:
+        if event and not self.take("happens") and word in (*machine.states, *machine.hierarchy.names):
             hint = f"write 'is {word}' for the state, or '{word} happens' for the event"
             raise ConditionError(f"'{word}' is both a state and an event", hint)
         if event:

@@ -11,6 +11,7 @@ from fsm.language.read import F, File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import SystemHeader
 from fsm.machine import LEVELS, Clause, Level
+from fsm.machine.hierarchy import FLAT, Hierarchy
 from fsm.machine.traversal import closure
 
 
@@ -19,6 +20,7 @@ class Problems(Generic[F]):
     """Collects the errors below the path ``at``, without duplicates. ``place`` maps paths to places in the file."""
 
     model: File[F]
+    tree: Hierarchy = FLAT
     at: Keys = ()
     place: Callable[[Keys], Keys] = lambda keys: keys
     _found: dict[Problem, None] = field(default_factory=dict)
@@ -133,7 +135,10 @@ def definitions(
     Conditions are returned as written, and sets within a set are replaced by their states. It is an error if a name
     is also the name of a state or is in *taken*, which maps kinds to names, and such definitions are left out. Other
     errors are definitions that none of *texts* uses, members of sets that are not states, and circular definitions.
+    Names in the hierarchy that stand for several states are defined, too.
     """
+    leaves = problems.tree.names
+    states = (*states, *leaves)
     sets = {name: value for name, value in define.items() if not isinstance(value, str)}
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
     for name in define:
@@ -149,10 +154,12 @@ def definitions(
         if name not in used:
             what = f"nothing uses the definition '{name}'"
             problems.say("FSM129", what, "use the definition, or remove it", "define", name)
-    return {
+    return {**leaves} | {
         name: value
         if isinstance(value, str)
-        else tuple(dict.fromkeys(each for each in _members(sets, name) if each in states))
+        else tuple(
+            dict.fromkeys(at for each in _members(sets, name) if each in states for at in leaves.get(each, (each,)))
+        )
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))
     }

@@ -274,10 +274,13 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
 def _define(problems: Problems[Stated], machine: AnyModel) -> dict[str, str | tuple[str, ...]]:
     written = problems.model.written
     if isinstance(machine, System):
-        states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
+        states = dict.fromkeys(
+            state for part in machine.parts.values() for state in (*part.machine.states, *part.machine.hierarchy.names)
+        )
         events = [each for joint in machine.events.values() for each in (joint.family, joint.rpc)]
         taken = {"part": machine.parts, "joint event": events, "word of conditions": PART_WORDS}
     else:
+        problems = replace(problems, tree=machine.hierarchy)
         states = dict.fromkeys(machine.states)
         events = [*machine.words()]
         taken = {"event": events, "word of conditions": WORDS}

@@ -71,12 +71,13 @@ class SystemGrammar(Grammar):
             raise ConditionError(f"the condition {self.text!r} has '{verb}' after '{part.name}'", hint)
         negated = self.take("not")
         word = self.word("a state")
-        states = part.machine.states
+        states, names = part.machine.states, part.machine.hierarchy.names
         named = self.define.get(word, word)
         for each in (word,) if isinstance(named, str) else named:
-            if each not in states:
+            if each not in states and each not in names:
                 raise ConditionError(f"unknown state '{each}' of '{part.name}'", nearest(each, states, of="states"))
-        meant = frozenset({word} if isinstance(named, str) else named)
+        listed = (word,) if isinstance(named, str) else named
+        meant = frozenset(state for each in listed for state in names.get(each, (each,)))
         meant = frozenset(states) - meant if negated else meant
         copies = tuple(copy.digit for copy in self.scope.meant[part.name])
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")

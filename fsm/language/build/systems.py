@@ -247,7 +247,9 @@ def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Def
         "joint event": (*written.event, *(joint.rpc for joint in written.event.values() if joint.rpc)),
         "word of conditions": PART_WORDS,
     }
-    states = dict.fromkeys(state for part in parts.values() for state in part.machine.states)
+    states = dict.fromkeys(
+        state for part in parts.values() for state in (*part.machine.states, *part.machine.hierarchy.names)
+    )
     return definitions(problems, written.define, states=states, taken=taken, texts=conditions(written))
 
 
@@ -317,7 +319,10 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
         machine = machine.partly_under(profile)
-        problems.known("FSM101", "unknown initial state", each.initial, machine.states, "part", name, "initial")
+        names = machine.hierarchy.names
+        states = (*machine.states, *names)
+        problems.known("FSM101", "unknown initial state", each.initial, states, "part", name, "initial")
+        initial = machine.hierarchy.entered(each.initial or machine.initial)
         own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
         indexes = [base.index + tail for base in above.copies for tail in own] if above else own
         copies = tuple(Copy(part=name, index=index, digit=digit + offset) for offset, index in enumerate(indexes))
@@ -325,7 +330,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
         made[name] = Part(
             name=name,
             machine=machine,
-            initial=each.initial or machine.initial,
+            initial=names.get(initial, (initial,))[0],
             root=above.root if above else name,
             copies=copies,
             about=each.about,

@@ -26,11 +26,11 @@ def timers(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[st
 
 
 def _timer(here: Problems[Written], machine: Machine, sets: Sets, name: str, written: WrittenTimer) -> Timer | None:
-    states = set[str]()
+    states, names = set[str](), {**machine.hierarchy.names, **sets}
     for index, state in enumerate(written.in_):
-        if state != REST and state not in sets:
-            here.known("FSM102", "unknown state", state, (*machine.states, *sets), "in", index)
-        states |= {*(machine.states if state == REST else sets.get(state, (state,)))}
+        if state != REST:
+            here.known("FSM102", "unknown state", state, (*machine.states, *names), "in", index)
+        states |= {*(machine.states if state == REST else names.get(state, (state,)))}
     after, tolerance = _duration(here, written.after, "after"), _duration(here, written.tolerance, "tolerance")
     event = machine.events.get(written.event)
     if not here.known("FSM171", f"timer '{name}' fires the unknown event", written.event, machine.events, "event"):
