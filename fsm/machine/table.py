@@ -231,8 +231,8 @@ class InProgress(Table):
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
         """Return the ways that :meth:`step` leaves out.
 
-        Such a way would exceed the limit ``overlap`` or, unless ``unwritten`` is true, end a call although the model
-        does not specify the end.
+        Such a way would exceed the limit ``overlap`` or the scope of a variable, or, unless ``unwritten`` is true, end a
+        call although the model does not specify the end.
         """
         return self._find_ways(state, row)[1]
 
@@ -287,6 +287,7 @@ class InProgress(Table):
             for way, after in self._possible(ways, row, values, arguments):
                 if self.data is not None and not self.data.in_range(after):
                     self.beyond_scope[number, row] = self.beyond_scope.get((number, row), 0) + 1
+                    cut.setdefault((way.index, -1), (changed(way, begins=False), []))
                     continue
                 room = not way.begins or left.count(end) < self.overlap
                 then, with_ = left, rest

@@ -33,7 +33,8 @@ def build(model: Model) -> Machine:
     sets = _sets(problems)
     machine = _machine(problems, sets)
     check_ends(problems, machine)
-    check_data(problems, machine)
+    if not problems.found:  # a condition with an error is missing
+        check_data(problems, machine)
     _check_kinds(problems)
     _check_rpcs(problems)
     _check_aliases(problems, machine)
