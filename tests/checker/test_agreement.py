@@ -26,7 +26,7 @@ SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.
 If the engines disagree, the message contains a command with the seed.
 """
 
-TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
+TRIED = {"machine": 7_600, "data": 1_200, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
 """The number of random cases of each kind.
 
 The nightly run tries a hundred times as many.
@@ -48,6 +48,7 @@ def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
 FINDING: dict[str, tuple[Kind, str, int]] = {
     # The comparison that finds the defects, the kind of cases that it needs, and the maximum number of cases.
     "machine": (KINDS["machine"], "machine", 200),
+    "data": (KINDS["data"], "data", 400),
     "system": (claims_agree(system_case, {"plain": ENGINES["plain"]}), "system", 400),
     "cones": (claims_agree(system_case, {"cones": ENGINES["cones"]}), "system", 150),
     "folded": (claims_agree(system_case, {"folded": ENGINES["folded"]}), "system", 150),

@@ -18,10 +18,12 @@ import naive
 import naive_linearizability
 import pytest
 import random_claims
+import random_data
 import random_machines
 import random_systems
 from brute_force.claims import Answer, Decider
 from brute_force.conditions import codes_named
+from brute_force.data import DataModel
 from brute_force.replay import replayed
 from brute_force.steps import MachineModel, Runs, SystemModel
 from machines import machine_of
@@ -67,6 +69,8 @@ class Case:
 
     @property
     def model(self) -> Model:
+        if isinstance(self.subject, Machine) and self.subject.data:
+            return DataModel(self.subject, self.overlap)
         if isinstance(self.subject, Machine):
             return MachineModel(self.subject, self.overlap)
         return SystemModel(self.subject, self.overlap)
@@ -155,6 +159,21 @@ def machine_case(origin: str) -> Case:
     texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
     stated = tuple(random_claims.stated(machine, text) for text in texts)
     return Case(origin=origin, subject=machine, overlap=chance.choice((1, 1, 2)), stated=stated)
+
+
+def data_case(origin: str) -> Case | None:
+    """Generate a random machine with data and claims about it, or return ``None`` if it is too large."""
+    chance = random.Random(origin)
+    machine = random_data.random_data_machine(chance)
+    case = Case(origin=origin, subject=machine, overlap=chance.choice((1, 1, 2)), stated=())
+    try:
+        found = Runs(case.model, most=LARGEST).steps
+    except OverflowError:
+        return None
+    if len(found) < 4 and chance.random() < 0.9:
+        return None
+    texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
+    return replace(case, stated=tuple(random_claims.stated(machine, text) for text in texts))
 
 
 def machine_claim(chance: random.Random, machine: Machine) -> str:
@@ -357,13 +376,14 @@ def histories_agree(origin: str) -> Tried:
 
 KINDS: Final[Mapping[str, Kind]] = {
     "machine": claims_agree(machine_case, {"plain": PLAIN}),
+    "data": claims_agree(data_case, {"plain": PLAIN}),
     "system": claims_agree(system_case, ENGINES),
     "follows": follows_agree,
     "refines": refines_agree,
     "trace": traces_agree,
     "history": histories_agree,
 }
-SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
+SHARES: Final = {"machine": 60, "data": 10, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
 """The percentage of each kind of property."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from fsm.errors import nearest
 from fsm.language.build.grammar import WORDS, ConditionError, GuardGrammar, type_of
@@ -91,9 +91,8 @@ def _domain(here: Problems[Written], name: str, each: WrittenDomain) -> Variable
     if each.to is None or low > high or max(-low, high) > _LARGEST:
         what = f"'{name}' has no range: it goes from {low} to {'nothing' if each.to is None else high}"
         here.say("FSM140", what, "write from = … and to = …, with the smaller number first", "from")
-    return Variable(
-        name=name, about=each.about, low=low, high=max(low, high), beyond="scope" if each.scope else "error"
-    )
+    beyond: Literal["scope", "error"] = "scope" if each.scope else "error"
+    return Variable(name=name, about=each.about, low=low, high=max(low, high), initial=low, beyond=beyond)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
