@@ -305,11 +305,12 @@ def _never_beyond(right: Call) -> Call:
     return lambda self, value: right(replace(self, beyond="saturates") if self.beyond == "scope" else self, value)
 
 
+of_the_last_call: Final[Plant] = wrapped(InProgress, "_arguments", _of_the_last_call)
+
 DATA: Final[dict[str, Plant]] = {
     "conditions of outcomes are ignored": wrapped(Data, "_compile", lambda right: lambda *args: (None, right(*args)[1])),
     "updates are made one after another": wrapped(Data, "_after", _one_after_another),
     "no value is updated": wrapped(Data, "_compile", lambda right: lambda *args: (right(*args)[0], ())),
-    "a call ends with the arguments of another one": wrapped(InProgress, "_arguments", _of_the_last_call),
     "no value is beyond a scope": wrapped(Variable, "kept", _never_beyond),
     "no value saturates": wrapped(Variable, "kept", lambda _: lambda _self, value: value),
     "what leads beyond a scope is impossible": wrapped(
