@@ -64,27 +64,123 @@ BLOCKED = '  { name = "blocked", to = "blocked", when = "otherwise", reply = "BL
 CELL = f"moves.locked = [\n{RIGHT}{WRONG}{BLOCKED}"
 DATA = [
     # The code, a whole line of the safe, what replaces it, the message, and the hint.
-    ("FSM140", FAILURES, 'failures = { from = 2, to = 0 }', "'failures' has no range: it goes from 2 to 0", "smaller number first"),
-    ("FSM140", FAILURES, 'failures = { from = 0 }', "it goes from 0 to nothing", "write from = … and to = …"),
-    ("FSM140", FAILURES, 'failures = { from = 0, to = 2000000000000000 }', "it goes from 0 to 2000000000000000", "write from = … and to = …"),
-    ("FSM140", FAILURES, 'failures = { about = "" }', "[data.failures] needs exactly one kind of values", "write from = … and to = …"),
-    ("FSM140", FAILURES, 'failures = { from = 0, to = 2, type = "bool" }', "needs exactly one kind of values", 'type = "bool"'),
-    ("FSM140", FAILURES, 'failures = { from = 0, to = 2, initial = 3 }', "begins with 3, outside its range from 0 to 2", "begin in the range"),
-    ("FSM140", FAILURES, 'failures = { from = 0, to = 2, initial = "two" }', "failures is 'two', but it must be an integer from 0 to 2", "give one of its values"),
-    ("FSM140", FAILURES, 'failures = { from = 0, to = 2, saturates = true, scope = true }', "has 'saturates' and 'scope'", "keep one of them"),
-    ("FSM140", FAILURES, f'{FAILURES}how = {{ values = ["slow", "slow"] }}', "the words of 'how' are empty, repeated or reserved", "list each word once"),
-    ("FSM140", FAILURES, f'{FAILURES}how = {{ values = [] }}', "the words of 'how' are empty", "list each word once"),
-    ("FSM140", FAILURES, f'{FAILURES}how = {{ values = ["fast", "7"] }}', "the words of 'how' are empty, repeated or reserved", "numbers"),
-    ("FSM140", FAILURES, f'{FAILURES}how = {{ values = ["fast", "failures"] }}', "the words of 'how' are empty, repeated or reserved", "names of variables"),
-    ("FSM140", FAILURES, f'{FAILURES}how = {{ values = ["fast"], scope = true }}', "'how' has a scope, but is not a number", "leave out 'scope'"),
-    ("FSM140", FAILURES, f'{FAILURES}done = {{ initial = true, saturates = true }}', "'done' saturates, but is not a number", "leave out 'saturates'"),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 2, to = 0 }",
+        "'failures' has no range: it goes from 2 to 0",
+        "smaller number first",
+    ),
+    ("FSM140", FAILURES, "failures = { from = 0 }", "it goes from 0 to nothing", "write from = … and to = …"),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 0, to = 2000000000000000 }",
+        "it goes from 0 to 2000000000000000",
+        "write from = … and to = …",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        'failures = { about = "" }',
+        "[data.failures] needs exactly one kind of values",
+        "write from = … and to = …",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        'failures = { from = 0, to = 2, type = "bool" }',
+        "needs exactly one kind of values",
+        'type = "bool"',
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 0, to = 2, initial = 3 }",
+        "begins with 3, outside its range from 0 to 2",
+        "begin in the range",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        'failures = { from = 0, to = 2, initial = "two" }',
+        "failures is 'two', but it must be an integer from 0 to 2",
+        "give one of its values",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 0, to = 2, saturates = true, scope = true }",
+        "has 'saturates' and 'scope'",
+        "keep one of them",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["slow", "slow"] }}',
+        "the words of 'how' are empty, repeated or reserved",
+        "list each word once",
+    ),
+    ("FSM140", FAILURES, f"{FAILURES}how = {{ values = [] }}", "the words of 'how' are empty", "list each word once"),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["fast", "7"] }}',
+        "the words of 'how' are empty, repeated or reserved",
+        "numbers",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["fast", "failures"] }}',
+        "the words of 'how' are empty, repeated or reserved",
+        "names of variables",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["fast"], scope = true }}',
+        "'how' has a scope, but is not a number",
+        "leave out 'scope'",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f"{FAILURES}done = {{ initial = true, saturates = true }}",
+        "'done' saturates, but is not a number",
+        "leave out 'saturates'",
+    ),
     ("FSM140", CODE, "arguments = { code = { from = 0 } }", "'code' has no range", "write from = … and to = …"),
     *(
-        ("FSM141", FAILURES, f"{FAILURES}{name} = {{ from = 0, to = 2 }}", f"'{name}' is also the name of {what}", "not used for anything else")
-        for name, what in (("open", "a state"), ("shut", "a event"), ("min", "a word of conditions"), ("is", "a word of conditions"), ("7", "a number"))
+        (
+            "FSM141",
+            FAILURES,
+            f"{FAILURES}{name} = {{ from = 0, to = 2 }}",
+            f"'{name}' is also the name of {what}",
+            "not used for anything else",
+        )
+        for name, what in (
+            ("open", "a state"),
+            ("shut", "a event"),
+            ("min", "a word of conditions"),
+            ("is", "a word of conditions"),
+            ("7", "a number"),
+        )
     ),
-    ("FSM141", CODE, "arguments = { code = { from = 0, to = 3 }, failures = { from = 0, to = 2 } }", "'failures' is also the name of a variable", "not used for anything else"),
-    ("FSM141", CODE, "arguments = { code = { from = 0, to = 3 }, self = { from = 0, to = 2 } }", "'self' is also the name of a parameter", "not used for anything else"),
+    (
+        "FSM141",
+        CODE,
+        "arguments = { code = { from = 0, to = 3 }, failures = { from = 0, to = 2 } }",
+        "'failures' is also the name of a variable",
+        "not used for anything else",
+    ),
+    (
+        "FSM141",
+        CODE,
+        "arguments = { code = { from = 0, to = 3 }, self = { from = 0, to = 2 } }",
+        "'self' is also the name of a parameter",
+        "not used for anything else",
+    ),
     *(
         ("FSM142", RIGHT, RIGHT.replace('"code == 2"', f'"{when}"').rstrip(), what, hint)
         for when, what, hint in (
@@ -119,18 +215,48 @@ DATA = [
             ('failures = ""', "ends where a value is expected", "complete"),
         )
     ),
-    ("FSM142", f"{WRONG}{BLOCKED}", f'{WRONG}{BLOCKED}'.replace("code != 2 and failures < 2", "otherwise").rstrip(), "'otherwise' needs other outcomes", "write a condition instead"),
+    (
+        "FSM142",
+        f"{WRONG}{BLOCKED}",
+        f"{WRONG}{BLOCKED}".replace("code != 2 and failures < 2", "otherwise").rstrip(),
+        "'otherwise' needs other outcomes",
+        "write a condition instead",
+    ),
     *(
         (code, CELL, CELL.replace(old, new).replace("[", "[  # here"), what, hint)
         for code, old, new, what, hint in (
             ("FSM143", "otherwise", "code != 2 and failures > 2", "do not cover code = 0, failures = 2", "otherwise"),
             ("FSM144", "code != 2 and ", "", "overlap for code = 2, failures = 0", "chosen = true in both"),
-            ("FSM145", "+ 1", "+ 2", "sets 'failures' to failures + 2, which is not an integer from 0 to 2 for", "saturates = true"),
-            ("FSM145", "failures = 0", "failures = 3", "sets 'failures' to 3, which is not an integer from 0 to 2 for code = 2", "extend the range"),
+            (
+                "FSM145",
+                "+ 1",
+                "+ 2",
+                "sets 'failures' to failures + 2, which is not an integer from 0 to 2 for",
+                "saturates = true",
+            ),
+            (
+                "FSM145",
+                "failures = 0",
+                "failures = 3",
+                "sets 'failures' to 3, which is not an integer from 0 to 2 for code = 2",
+                "extend the range",
+            ),
         )
     ),
-    ("FSM146", SHUT, RULES["FSM146"].wrong.strip().replace("open = [", "open = [  # here") + "\n", "cannot be decided", "simpler conditions"),
-    ("FSM147", CODE, "arguments = { code = { from = 0, to = 999999 } }", "the arguments of 'enter' have 1,000,000 combinations", "scope = true"),
+    (
+        "FSM146",
+        SHUT,
+        RULES["FSM146"].wrong.strip().replace("open = [", "open = [  # here") + "\n",
+        "cannot be decided",
+        "simpler conditions",
+    ),
+    (
+        "FSM147",
+        CODE,
+        "arguments = { code = { from = 0, to = 999999 } }",
+        "the arguments of 'enter' have 1,000,000 combinations",
+        "scope = true",
+    ),
 ]
 CASES = [
     ("FSM101", DOOR, 'initial = "shut"', 'initial = "shot"  # here', "unknown initial state 'shot'", "did you mean 'shut'? states: shut, open, ajar, gone"),

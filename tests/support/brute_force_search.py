@@ -320,7 +320,9 @@ def data_agree(origin: str) -> Tried:
         (state, calls), (values, _) = here
         return state, calls, texts(table.machine, values)
 
-    reached = closure([table.initial], lambda state: [way.to for row in table.rows for way in table.step(state, row.index) or ()])
+    reached = closure(
+        [table.initial], lambda state: [way.to for row in table.rows for way in table.step(state, row.index) or ()]
+    )
     seen = {
         (engine(state), row.event.name, row.ends, way.name, engine(way.to))
         for state in reached
@@ -333,7 +335,7 @@ def data_agree(origin: str) -> Tried:
         for _, here, _ in runs.explored(None, lambda _, __: None)
         for step in runs.steps(here)
     }
-    if (differ := seen ^ expected):
+    if differ := seen ^ expected:
         return Tried(count=1, disagreements=(f"{origin}: {len(differ)} steps differ: {min(differ, key=str)}",))
     return Tried(count=len(case.stated), disagreements=tuple(disagreements(case, {"plain": PLAIN})))
 

@@ -60,7 +60,9 @@ def random_data_text(chance: random.Random) -> str:
     data = chance.sample(sorted(VARIABLES), chance.randint(1, 3))
     head, *events = re.split(r"(?m)^(?=\[event\.)", random_text(chance))
     listed = [VARIABLES[name][0] % chance.choice(VARIABLES[name][1]) for name in data]
-    return "".join((head, "[data]\n", *(f"{each}\n" for each in listed), *(_event(chance, each, data) for each in events)))
+    return "".join(
+        (head, "[data]\n", *(f"{each}\n" for each in listed), *(_event(chance, each, data) for each in events))
+    )
 
 
 def _event(chance: random.Random, text: str, data: list[str]) -> str:

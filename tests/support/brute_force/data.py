@@ -89,7 +89,9 @@ def in_domain(variable: Variable, value: Value) -> bool:
 
 def possible(outcomes: tuple[Outcome, ...], values: Mapping[str, Value]) -> list[Outcome]:
     """Return the outcomes whose conditions hold.  ``otherwise`` holds if no other condition in the cell does."""
-    holds = [each.when is None or (each.when.text != "otherwise" and evaluated(each.when.text, values)) for each in outcomes]
+    holds = [
+        each.when is None or (each.when.text != "otherwise" and evaluated(each.when.text, values)) for each in outcomes
+    ]
     return [
         each
         for each, right in zip(outcomes, holds, strict=True)
@@ -138,7 +140,14 @@ class DataModel(Model):
         for place, (name, arguments) in enumerate(going):
             event, rest = self.machine.events[name], going[:place] + going[place + 1 :]
             if (end := event.ends.get(state)) is None:
-                step = Step(event=name, stage="ends", source=here, target=_beside(state, rest, values), unwritten=True, given=arguments)
+                step = Step(
+                    event=name,
+                    stage="ends",
+                    source=here,
+                    target=_beside(state, rest, values),
+                    unwritten=True,
+                    given=arguments,
+                )
                 found += [replace(step, reply=reply) for reply in possible_replies(("ok", "error"), codes)]
             else:
                 for outcome in possible(end.outcomes, self.frame(here, event, arguments)):
