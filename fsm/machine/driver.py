@@ -147,9 +147,9 @@ class Position:
         """Return the outcomes that *event* with *arguments* may have in the current state, in the model's order.
 
         If *ends* is true, return the outcomes with which a call in progress may end.  It has the arguments with which
-        it began; *arguments* are needed only to tell it from other calls of *event* that are in progress.  Raise ``ValueError`` if *event*
-        or an argument is unknown, and :class:`CannotHappenError` if the event cannot happen, or if the machine is
-        silent about it.
+        it began; *arguments* only tell it from other calls of *event* that are in progress.  Raise ``ValueError`` if
+        *event* or an argument is unknown, and :class:`CannotHappenError` if the event cannot happen, or if the machine
+        is silent about it.
         """
         return tuple(each for each, _ in self._possible(event, arguments, ends=ends)[0])
 

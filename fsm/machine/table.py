@@ -231,8 +231,8 @@ class InProgress(Table):
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
         """Return the ways that :meth:`step` leaves out.
 
-        Such a way would exceed the limit ``overlap`` or the scope of a variable, or, unless ``unwritten`` is true, end a
-        call although the model does not specify the end.
+        Such a way would exceed the limit ``overlap`` or the scope of a variable, or, unless ``unwritten`` is true, end
+        a call although the model does not specify the end.
         """
         return self._find_ways(state, row)[1]
 

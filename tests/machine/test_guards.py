@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 import pytest
-from brute_force.data import DataModel, evaluated, in_domain, possible, updated
+from brute_force.data import DataModel, Given, data_of, evaluated, in_domain, possible, updated
 from brute_force.steps import outcomes_of
 from machines import SAFE, machine_of
 from random_data import NUMBERS, random_condition, random_data_machine, random_term
@@ -240,8 +240,8 @@ def test_the_driver_does_what_a_naive_interpreter_does() -> None:
         chance = random.Random(number)
         machine = random_data_machine(chance)
         driver, model = Driver(machine).position(), DataModel(machine, beyond=True)
-        state, values = machine.initial, model.initial[1][0]
-        going: list[tuple[str, tuple[object, ...]]] = []
+        state, values = machine.initial, data_of(model.initial)[0]
+        going: list[tuple[str, Given]] = []
         for _ in range(12):
             event = chance.choice(list(machine.events.values()))
             mine = [given for name, given in going if name == event.name]
@@ -261,7 +261,7 @@ def test_the_driver_does_what_a_naive_interpreter_does() -> None:
                 continue
             assert expected == list(driver.outcomes(event.name, ends=ends, **arguments))
             outcome = chance.choice(expected)
-            assert outcome == driver.take(event.name, outcome.name, ends=ends, **arguments)
+            assert outcome == driver.take(event.name, outcome.name, ends=ends, effect=None, **arguments)
             state, values = outcome.to, updated(machine, outcome, frame)
             if ends:
                 going.remove((event.name, given))

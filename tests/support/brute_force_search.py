@@ -44,7 +44,7 @@ from fsm.machine.findings import Illegal
 from fsm.machine.product import SystemTable
 from fsm.machine.product.reduction import Influence
 from fsm.machine.product.system import System
-from fsm.machine.table import InProgress, tabulate
+from fsm.machine.table import InProgress, in_progress, tabulate
 from fsm.machine.traversal import LimitError, closure
 from fsm.monitor import Monitor
 from fsm.mutation import mutants
@@ -308,7 +308,7 @@ def data_agree(origin: str) -> Tried:
     case = data_case(origin)
     if case is None or not isinstance(case.subject, Machine):
         return Tried(count=0)
-    table = stepping_of(case.subject, overlap=case.overlap).table
+    table = in_progress(tabulate(case.subject), case.overlap)
     assert isinstance(table, InProgress)
     assert table.data is not None
 

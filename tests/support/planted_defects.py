@@ -282,7 +282,7 @@ def _reset_keeps_calls(right: Call) -> Call:
 
 def _one_after_another(_: Call) -> Call:
     def after(self: Data, way: Way, row: int, frame: tuple[Any, ...]) -> object:
-        guard, updates = self._compiled(way.when, way.updates, row)  # noqa: SLF001
+        guard, updates = self._compiled(way.when, way.updates, row)
         if guard is not None and guard(frame) is False:
             return None
         here = list(frame)

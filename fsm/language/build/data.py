@@ -159,7 +159,7 @@ def check_data(problems: Problems[Written], machine: Machine) -> None:
     for event in machine.events.values():
         many = prod(each.high - each.low + 1 for each in event.arguments.values())
         if many > MOST_ARGUMENTS:
-            what = f"the arguments of '{event.name}' have {many:,} combinations, and at most {MOST_ARGUMENTS:,} are checked"
+            what = f"the arguments of '{event.name}' have {many:,} combinations, more than {MOST_ARGUMENTS:,}"
             hint = "write smaller ranges with scope = true; other values may still occur"
             problems.say("FSM147", what, hint, "event", event.name, "arguments")
             continue

@@ -54,7 +54,7 @@ def evaluated(text: str, values: Mapping[str, Value]) -> Any:  # noqa: ANN401  (
     return _evaluated(_parsed(text), {"true": True, "false": False, **values})
 
 
-def _evaluated(node: ast.AST, values: Mapping[str, Value]) -> Any:  # noqa: ANN401, PLR0911  (one for each kind of node)
+def _evaluated(node: ast.AST, values: Mapping[str, Value]) -> Any:  # noqa: ANN401  (one for each kind of node)
     match node:
         case ast.BoolOp(op=op, values=parts):
             found = [_evaluated(each, values) for each in parts]
@@ -128,7 +128,8 @@ class DataModel(Model):
         return ((self.machine.initial, ()), (values, ()))  # type: ignore[return-value]  # the values are beside the state
 
     def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
-        (state, calls), (values, given) = here
+        state, calls = here[0]
+        values, given = data_of(here)
         found: list[Step] = []
         for event in self.machine.events.values():
             kept = [] if event.interrupts else list(zip(calls, given, strict=True))
@@ -156,7 +157,7 @@ class DataModel(Model):
 
     def frame(self, here: Configuration, event: Event, arguments: Given) -> dict[str, Value]:
         """Return the values that conditions and updates of *event* read."""
-        return dict(zip((*self.machine.data, *event.arguments), (*here[1][0], *arguments), strict=True))
+        return dict(zip((*self.machine.data, *event.arguments), (*data_of(here)[0], *arguments), strict=True))
 
     def _steps(
         self,
@@ -196,7 +197,7 @@ class DataModel(Model):
         return isinstance(self.machine.events[event].cells[here[0][0]], Silent)
 
     def compares(self, condition: Compare, here: Configuration) -> bool:
-        pairs = zip(self.machine.data.items(), here[1][0], strict=True)
+        pairs = zip(self.machine.data.items(), data_of(here)[0], strict=True)
         values = {name: domain(each).index(value) + each.low for (name, each), value in pairs}
         left, right = (_term(each, values) for each in (condition.left, condition.right))
         return bool(evaluated(f"{left} {condition.comparison} {right}", {}))
@@ -222,6 +223,11 @@ def texts(machine: Machine, values: tuple[Value, ...]) -> tuple[str, ...]:
 
 def word(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def data_of(here: Configuration) -> tuple[Given, tuple[Given, ...]]:
+    """Return the values of the variables, and the arguments of each call in progress."""
+    return here[1]  # type: ignore[return-value]  # they are beside the state
 
 
 def _beside(state: str, going: list[tuple[str, Given]], values: tuple[Value, ...]) -> Configuration:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
-from brute_force.data import DataModel, texts, word
+from brute_force.data import DataModel, data_of, texts, word
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
 from fsm.machine import evidence
 from fsm.machine.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
@@ -65,7 +65,9 @@ def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[
         machine = runs.model.machine
         given = dict(zip(machine.events[step.event].arguments, step.given, strict=True))
         known = dict(each.split(" = ") for each in shown.given)
-        if texts(machine, step.target[1][0]) != shown.data or any(word(given[name]) != known[name] for name in known):
+        if texts(machine, data_of(step.target)[0]) != shown.data or any(
+            word(given[name]) != known[name] for name in known
+        ):
             return False
     return _is_at(runs, step.source, shown.source) and _is_at(runs, step.target, shown.target)
 

@@ -98,7 +98,7 @@ class Model(Protocol):
 
     def compares(self, condition: Compare, here: Configuration) -> bool:
         """Evaluate a condition on data."""
-        raise TypeError(f"{self} has no data")
+        raise TypeError(f"{self} has no data for {condition} in {here}")
 
 
 def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str, ...]:
