@@ -348,6 +348,10 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
 def _search_claim(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
+    compared = claim.other.has_data if isinstance(claim, claims.Refines | claims.Follows) else None
+    table = stepping.table
+    if compared or (compared is False and isinstance(table, Table) and table.machine.has_data):
+        return Unknown(why="machines with data cannot be compared"), claims.Counts(states=0, transitions=0, depth=0)
     match claim:
         case claims.Idempotent():
             return check_idempotent(claim, stepping, limit)
@@ -358,15 +362,15 @@ def _search_claim(
         case claims.LeadsTo():
             return check_leads_to(claim, stepping, limit)
         case claims.Follows():
-            table, followed = stepping.table, claim.other.partly_under(profile)
+            followed = claim.other.partly_under(profile)
             if isinstance(table, SystemTable):
                 return check_follows(table, JointListener(table.system, claim, followed), limit)
             return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
         case claims.Refines(other=other, overlap=overlap):
             refined = tabulate(other.partly_under(profile))
-            return check_refines(machine_table(stepping.table), refined, overlap, limit)
+            return check_refines(machine_table(table), refined, overlap, limit)
         case claims.MatchesDiagram():
-            return check_matches(claim, machine_table(stepping.table).machine)
+            return check_matches(claim, machine_table(table).machine)
         case claims.Requires():
             return Undecided(), claims.Counts(states=0, transitions=0, depth=0)
         case _:

@@ -172,7 +172,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        data=Data(machine) if machine.data or any(event.arguments for event in machine.events.values()) else None,
+        data=Data(machine) if machine.has_data else None,
     )
 
 

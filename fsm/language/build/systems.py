@@ -316,7 +316,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             first = error.problems[0]
             problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
-        if machine.data or any(event.arguments for event in machine.events.values()):
+        if machine.has_data:
             what = f"machine '{each.machine}' has data, and parts of systems cannot have data"
             hint = "name a machine without variables and arguments; what depends on them becomes alternative outcomes"
             problems.say("FSM711", what, hint, "part", name, "machine")
