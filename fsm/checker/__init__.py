@@ -33,7 +33,8 @@ from fsm.machine.evidence import (
     Unwritten,
     Vacuous,
 )
-from fsm.machine.product import SystemTable, tables_of
+from fsm.machine.guards import has_data
+from fsm.machine.product import SystemTable, TransitionSystem, tables_of
 from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, Table, in_progress, tabulate
 from fsm.machine.traversal import Explored, LimitError
@@ -305,6 +306,8 @@ def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     """Search without unspecified ends of calls, and repeat the search with them if the conclusion may change."""
+    if _compares_data(claim, stepping.table):
+        return Unknown(why="machines with data cannot be compared"), claims.Counts(states=0, transitions=0, depth=0)
     conclusion, counts = _search_claim(claim, stepping, profile, limit)
     if _could_change(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _search_claim(claim, stepping.beyond, profile, limit)
@@ -345,13 +348,15 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
     return None
 
 
+def _compares_data(claim: claims.Claim, table: TransitionSystem) -> bool:
+    if not isinstance(claim, claims.Refines | claims.Follows):
+        return False
+    return has_data(claim.other) or (isinstance(table, Table) and table.data is not None)
+
+
 def _search_claim(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    compared = claim.other.has_data if isinstance(claim, claims.Refines | claims.Follows) else None
-    table = stepping.table
-    if compared or (compared is False and isinstance(table, Table) and table.machine.has_data):
-        return Unknown(why="machines with data cannot be compared"), claims.Counts(states=0, transitions=0, depth=0)
     match claim:
         case claims.Idempotent():
             return check_idempotent(claim, stepping, limit)
@@ -362,15 +367,15 @@ def _search_claim(
         case claims.LeadsTo():
             return check_leads_to(claim, stepping, limit)
         case claims.Follows():
-            followed = claim.other.partly_under(profile)
+            table, followed = stepping.table, claim.other.partly_under(profile)
             if isinstance(table, SystemTable):
                 return check_follows(table, JointListener(table.system, claim, followed), limit)
             return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
         case claims.Refines(other=other, overlap=overlap):
             refined = tabulate(other.partly_under(profile))
-            return check_refines(machine_table(table), refined, overlap, limit)
+            return check_refines(machine_table(stepping.table), refined, overlap, limit)
         case claims.MatchesDiagram():
-            return check_matches(claim, machine_table(table).machine)
+            return check_matches(claim, machine_table(stepping.table).machine)
         case claims.Requires():
             return Undecided(), claims.Counts(states=0, transitions=0, depth=0)
         case _:

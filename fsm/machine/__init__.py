@@ -295,10 +295,6 @@ class Machine:
     path: str = ""
     profile: str = ""
 
-    @property
-    def has_data(self) -> bool:
-        return bool(self.data) or any(event.arguments for event in self.events.values())
-
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
         """Return the outcomes that *event* may have in *state*, in order.
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace as changed
 
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
-from fsm.machine.guards import Data
+from fsm.machine.guards import Data, has_data
 from fsm.machine.terms import Update, Values
 from fsm.machine.traversal import Numbering
 
@@ -172,7 +172,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        data=Data(machine) if machine.has_data else None,
+        data=Data(machine) if has_data(machine) else None,
     )
 
 
