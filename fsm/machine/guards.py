@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Effect(Protocol):
-    """What an outcome needs, and what it does."""
+    """The condition and the updates of an outcome."""
 
     @property
     def when(self) -> Condition | None: ...

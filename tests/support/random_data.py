@@ -126,7 +126,7 @@ def random_term(chance: random.Random, known: list[str], depth: int) -> str:
 
 
 def random_condition(chance: random.Random, known: list[str], depth: int) -> str:
-    """Return a random condition on *known*.  It is written so that it may stand beside ``and`` and ``not``."""
+    """Return a random condition on *known*.  It can be combined with ``and`` and ``not``."""
     if depth and chance.random() < 0.4:
         parts = [random_condition(chance, known, depth - 1) for _ in range(2)]
         return f"({chance.choice((' and ', ' or ')).join(parts)})"
