@@ -34,7 +34,8 @@ from fsm.machine.evidence import (
     Unwritten,
     Vacuous,
 )
-from fsm.machine.product import SystemTable, tables_of
+from fsm.machine.guards import has_data
+from fsm.machine.product import SystemTable, TransitionSystem, tables_of
 from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, InProgress, Table, in_progress, tabulate
 from fsm.machine.traversal import Explored, LimitError
@@ -339,6 +340,8 @@ def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     """Search without unspecified ends of calls, and repeat the search with them if the conclusion may change."""
+    if _compares_data(claim, stepping.table):
+        return Unknown(why="machines with data cannot be compared"), claims.Counts(states=0, transitions=0, depth=0)
     conclusion, counts = _search_claim(claim, stepping, profile, limit)
     if _could_change(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _search_claim(claim, stepping.beyond, profile, limit)
@@ -377,6 +380,12 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
                 why = f"the verdict depends on how '{done.event}'{of} ends in '{done.source}', which has no `ends`"
                 return Unwritten(why=why, event=done.event, state=done.source, run=run, copy=copy)
     return None
+
+
+def _compares_data(claim: claims.Claim, table: TransitionSystem) -> bool:
+    if not isinstance(claim, claims.Refines | claims.Follows):
+        return False
+    return has_data(claim.other) or (isinstance(table, Table) and table.data is not None)
 
 
 def _search_claim(

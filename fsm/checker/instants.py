@@ -127,7 +127,7 @@ class StepCache:
             return False, False
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
-            return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
+            return any(way.begins for way in blocked), any(way.index < 0 for way in blocked)
         ends = table.left_out(self.locals_of) if isinstance(table, SystemTable) else set()
         return False in ends, True in ends  # a call that has begun may always begin its next stage
 

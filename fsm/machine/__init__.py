@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
-from fsm.machine.clauses import LEVELS as LEVELS  # noqa: PLC0414  (other rooms import it from here)
-from fsm.machine.clauses import Clause as Clause  # noqa: PLC0414  (as above)
-from fsm.machine.clauses import Level as Level  # noqa: PLC0414  (as above)
+from fsm.machine.clauses import LEVELS as LEVELS
+from fsm.machine.clauses import Clause as Clause
+from fsm.machine.clauses import Level as Level
 from fsm.machine.conditions import WrittenCondition
 from fsm.machine.fields import Exemption, FieldKind, Requirement
 from fsm.machine.hierarchy import FLAT, Hierarchy

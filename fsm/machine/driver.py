@@ -15,7 +15,7 @@ from transitions import Machine as Transitions
 
 from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
-from fsm.machine.guards import encoded
+from fsm.machine.guards import encoded, may_agree
 from fsm.machine.table import tabulate
 from fsm.machine.terms import Argument, Values
 
@@ -126,7 +126,7 @@ class Position:
         self._leaving = ""
 
         self._values = driver.table.data.initial if driver.table.data else ()
-        self._given: dict[str, Values] = {}
+        self._calls: list[tuple[str, Values]] = []  # the calls in progress, with their arguments
 
     @property
     def state(self) -> str:
@@ -146,9 +146,10 @@ class Position:
     def outcomes(self, event: str, *, ends: bool = False, **arguments: Argument) -> tuple[Outcome, ...]:
         """Return the outcomes that *event* with *arguments* may have in the current state, in the model's order.
 
-        If *ends* is true, return the outcomes with which a call in progress may end.  Raise ``ValueError`` if *event*
-        or an argument is unknown, and :class:`CannotHappenError` if the event cannot happen, or if the machine is
-        silent about it.
+        If *ends* is true, return the outcomes with which a call in progress may end.  It has the arguments with which
+        it began; *arguments* only tell it from other calls of *event* that are in progress.  Raise ``ValueError`` if
+        *event* or an argument is unknown, and :class:`CannotHappenError` if the event cannot happen, or if the machine
+        is silent about it.
         """
         return tuple(each for each, _ in self._possible(event, arguments, ends=ends)[0])
 
@@ -158,7 +159,12 @@ class Position:
         machine = self._driver.machine
         machine.step(self.state, event, ends=ends)  # raises ValueError if there is no such event
         given = encoded(machine.events[event], arguments)
-        given = self._given.get(event, given) if ends else given
+        if ends and machine.events[event].arguments and any(name == event for name, _ in self._calls):
+            those = {began for name, began in self._calls if name == event and may_agree([given], [began])}
+            if len(those) != 1:
+                which = f"{len(those)} different calls" if those else "no call"
+                raise ValueError(f"{which} of {event} with these arguments can end; give those that one began with")
+            (given,) = those
         found = self._driver.possible(self.state, event, self._values, given, ends=ends)
         if not found:
             raise CannotHappenError(machine.name, event, self.state)
@@ -203,8 +209,12 @@ class Position:
                 effect(change)
             self._driver.fire(self, _trigger(event, taken.name, ends=ends))
             self._values = values
+            if ends and (event, given) in self._calls:
+                self._calls.remove((event, given))
+            if self._driver.machine.events[event].interrupts:
+                self._calls.clear()
             if taken.begins:
-                self._given[event] = given
+                self._calls.append((event, given))
         finally:
             self._leaving = ""
         if moves and change.target in self._enter:

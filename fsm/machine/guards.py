@@ -8,14 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from fsm.machine.conditions import Compare, Condition, atoms, predicate, truth, truth_within
 from fsm.machine.terms import Range, Update, Values, Variable, assignments, evaluator, names_in
 
 if TYPE_CHECKING:
     from fsm.machine import Event, Machine
-    from fsm.machine.table import Way
+
+
+class Effect(Protocol):
+    """The condition and the updates of an outcome."""
+
+    @property
+    def when(self) -> Condition | None: ...
+
+    @property
+    def updates(self) -> tuple[Update, ...]: ...
+
+
+E = TypeVar("E", bound=Effect)
+
+
+def has_data(machine: Machine) -> bool:
+    return bool(machine.data) or any(event.arguments for event in machine.events.values())
 
 
 class Data:
@@ -43,8 +59,8 @@ class Data:
         self._compiled = cache(self._compile)
 
     def outcomes(
-        self, ways: Sequence[Way] | None, row: int, values: Values, arguments: Values
-    ) -> tuple[tuple[Way, Values], ...] | None:
+        self, ways: Sequence[E] | None, row: int, values: Values, arguments: Values
+    ) -> tuple[tuple[E, Values], ...] | None:
         """Return those of *ways* that are possible, each with the values after it.
 
         The result is ``None`` if the specification is silent: *ways* is ``None``, an argument is outside its range, or
@@ -56,7 +72,7 @@ class Data:
         found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
         return tuple(found) if found or not ways else None
 
-    def _after(self, way: Way, row: int, frame: Values) -> Values | None:
+    def _after(self, way: Effect, row: int, frame: Values) -> Values | None:
         values = frame[: len(self.variables)]
         if way.when is None and not way.updates:
             return values
@@ -80,7 +96,7 @@ class Data:
         names = (each.name for each in (*self.variables, *self.arguments[row]))
         return {name: place for place, name in enumerate(names)}
 
-    def combinations(self, row: int, ways: Sequence[Way]) -> tuple[Values, ...]:
+    def combinations(self, row: int, ways: Sequence[Effect]) -> tuple[Values, ...]:
         """Return the arguments that the event of *row* may have.  Arguments that none of *ways* reads are unknown."""
         read = {name for way in ways for name in names_of(way.when, way.updates)}
         ranges = (range(each.low, each.high + 1) if each.name in read else (None,) for each in self.arguments[row])

@@ -17,7 +17,7 @@ from msgspec.structs import replace as changed
 
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
-from fsm.machine.guards import Data
+from fsm.machine.guards import Data, has_data
 from fsm.machine.terms import Update, Values
 from fsm.machine.timers import clocked
 from fsm.machine.traversal import Numbering
@@ -173,7 +173,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        data=Data(machine) if machine.data or any(event.arguments for event in machine.events.values()) else None,
+        data=Data(machine) if has_data(machine) else None,
     )
 
 
@@ -232,8 +232,8 @@ class InProgress(Table):
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
         """Return the ways that :meth:`step` leaves out.
 
-        Such a way would exceed the limit ``overlap`` or, unless ``unwritten`` is true, end a call although the model
-        does not specify the end.
+        Such a way would exceed the limit ``overlap`` or the scope of a variable, or, unless ``unwritten`` is true, end
+        a call although the model does not specify the end.
         """
         return self._find_ways(state, row)[1]
 
@@ -288,6 +288,7 @@ class InProgress(Table):
             for way, after in self._possible(ways, row, values, arguments):
                 if self.data is not None and not self.data.in_range(after):
                     self.beyond_scope[number, row] = self.beyond_scope.get((number, row), 0) + 1
+                    cut.setdefault((way.index, -1), (changed(way, begins=False), []))
                     continue
                 room = not way.begins or left.count(end) < self.overlap
                 then, with_ = left, rest

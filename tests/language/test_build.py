@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import DOOR, JOB, counter, door, edited, job, line_of, machine_of, problems_of
+from machines import DOOR, JOB, SAFE, counter, door, edited, job, line_of, machine_of, problems_of
 
 import fsm
 from fsm.language.build import LARGEST_TABLE
@@ -60,6 +60,209 @@ WIDE = 'cannot  = ["ajar", "gone", "wide"]'
 SUBSTATES = edited(DOOR, OPEN, UNSHUT.replace("  # here", "") + '\nwide = { about = "", in = "unshut" }')
 SUBSTATES = edited(SUBSTATES, 'cannot  = ["ajar", "gone"]', WIDE)
 
+FAILURES = 'failures = { from = 0, to = 2, about = "Wrong codes since the safe was last open." }\n'
+CODE = "arguments = { code = { from = 0, to = 3, scope = true } }\n"
+SHUT = 'moves   = { open = "locked" }\n'
+RIGHT = '  { name = "right",   to = "open",    when = "code == 2", set = { failures = 0 } },\n'
+WRONG = '  { name = "wrong",   stays = true,   when = "code != 2 and failures < 2", set = { failures = "failures + 1" }, reply = "WRONG" },\n'
+BLOCKED = '  { name = "blocked", to = "blocked", when = "otherwise", reply = "BLOCKED" },\n'
+CELL = f"moves.locked = [\n{RIGHT}{WRONG}{BLOCKED}"
+DATA = [
+    # The code, a whole line of the safe, what replaces it, the message, and the hint.
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 2, to = 0 }",
+        "'failures' has no range: it goes from 2 to 0",
+        "smaller number first",
+    ),
+    ("FSM140", FAILURES, "failures = { from = 0 }", "it goes from 0 to nothing", "write from = … and to = …"),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 0, to = 2000000000000000 }",
+        "it goes from 0 to 2000000000000000",
+        "write from = … and to = …",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        'failures = { about = "" }',
+        "[data.failures] needs exactly one kind of values",
+        "write from = … and to = …",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        'failures = { from = 0, to = 2, type = "bool" }',
+        "needs exactly one kind of values",
+        'type = "bool"',
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 0, to = 2, initial = 3 }",
+        "begins with 3, outside its range from 0 to 2",
+        "begin in the range",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        'failures = { from = 0, to = 2, initial = "two" }',
+        "failures is 'two', but it must be an integer from 0 to 2",
+        "give one of its values",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        "failures = { from = 0, to = 2, saturates = true, scope = true }",
+        "has 'saturates' and 'scope'",
+        "keep one of them",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["slow", "slow"] }}',
+        "the words of 'how' are empty, repeated or reserved",
+        "list each word once",
+    ),
+    ("FSM140", FAILURES, f"{FAILURES}how = {{ values = [] }}", "the words of 'how' are empty", "list each word once"),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["fast", "7"] }}',
+        "the words of 'how' are empty, repeated or reserved",
+        "numbers",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["fast", "failures"] }}',
+        "the words of 'how' are empty, repeated or reserved",
+        "names of variables",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f'{FAILURES}how = {{ values = ["fast"], scope = true }}',
+        "'how' has a scope, but is not a number",
+        "leave out 'scope'",
+    ),
+    (
+        "FSM140",
+        FAILURES,
+        f"{FAILURES}done = {{ initial = true, saturates = true }}",
+        "'done' saturates, but is not a number",
+        "leave out 'saturates'",
+    ),
+    ("FSM140", CODE, "arguments = { code = { from = 0 } }", "'code' has no range", "write from = … and to = …"),
+    *(
+        (
+            "FSM141",
+            FAILURES,
+            f"{FAILURES}{name} = {{ from = 0, to = 2 }}",
+            f"'{name}' is also the name of {what}",
+            "not used for anything else",
+        )
+        for name, what in (
+            ("open", "a state"),
+            ("shut", "a event"),
+            ("min", "a word of conditions"),
+            ("is", "a word of conditions"),
+            ("7", "a number"),
+        )
+    ),
+    (
+        "FSM141",
+        CODE,
+        "arguments = { code = { from = 0, to = 3 }, failures = { from = 0, to = 2 } }",
+        "'failures' is also the name of a variable",
+        "not used for anything else",
+    ),
+    (
+        "FSM141",
+        CODE,
+        "arguments = { code = { from = 0, to = 3 }, self = { from = 0, to = 2 } }",
+        "'self' is also the name of a parameter",
+        "not used for anything else",
+    ),
+    *(
+        ("FSM142", RIGHT, RIGHT.replace('"code == 2"', f'"{when}"').rstrip(), what, hint)
+        for when, what, hint in (
+            ("cod == 2", "unknown name 'cod'", "did you mean 'code'?"),
+            ("code == too", "unknown name or value 'too'", "names and values: failures, code"),
+            ("code", "has 'code' instead of a condition", "compare it"),
+            ("code = 2", "contains '='", "write '==' for equality"),
+            ("code == 2 * 1", "contains '*'", "min(A, B)"),
+            ("code == 2-1", "unknown name or value '2-1'", "names and values"),
+            ("code == failures-1", "unknown name or value 'failures-1'", "put spaces around '-'"),
+            ("code == 2 2", "continues with '2'", "insert 'and'"),
+            ("code == min(2)", "lacks ','", "write 'min(A, B)'"),
+            ("code == min(2, 3", "lacks a ')'", "write 'min(A, B)'"),
+            ("(code == 2", "lacks a ')'", "add the closing parenthesis"),
+            ("code == ", "ends where a value is expected", "complete the condition"),
+            ("is open", "unknown name 'is'", "variables and arguments: failures, code"),
+            ("code == 2 then code == 3", "is about several instants", "leave out 'then'"),
+            ("code == 12345678901234567890", "unknown name or value '12345678901234567890'", "names and values"),
+            ("code == 2 and " + "not " * 60 + "code == 2", "is nested too deeply", "split it"),
+            ("code == " + "min(" * 2_000 + "2", "is nested too deeply", "split it"),
+            ("code == " + "2 + " * 2_000 + "2", "is nested too deeply", "split it"),
+            ("", "ends where a condition is expected", "complete the condition"),
+        )
+    ),
+    *(
+        ("FSM142", RIGHT, RIGHT.replace("failures = 0", update).rstrip(), what, hint)
+        for update, what, hint in (
+            ("failure = 0", "an outcome sets 'failure', which is not a variable", "did you mean 'failures'?"),
+            ("failures = true", "the new value of failures is True", "give one of its values"),
+            ('failures = "slow"', "unknown name or value 'slow'", "names and values"),
+            ('failures = "code 1"', "continues with '1'", "insert '+' or '-'"),
+            ('failures = ""', "ends where a value is expected", "complete"),
+        )
+    ),
+    (
+        "FSM142",
+        f"{WRONG}{BLOCKED}",
+        f"{WRONG}{BLOCKED}".replace("code != 2 and failures < 2", "otherwise").rstrip(),
+        "'otherwise' needs other outcomes",
+        "write a condition instead",
+    ),
+    *(
+        (code, CELL, CELL.replace(old, new).replace("[", "[  # here"), what, hint)
+        for code, old, new, what, hint in (
+            ("FSM143", "otherwise", "code != 2 and failures > 2", "do not cover code = 0, failures = 2", "otherwise"),
+            ("FSM144", "code != 2 and ", "", "overlap for code = 2, failures = 0", "chosen = true in both"),
+            (
+                "FSM145",
+                "+ 1",
+                "+ 2",
+                "sets 'failures' to failures + 2, which is not an integer from 0 to 2 for",
+                "saturates = true",
+            ),
+            (
+                "FSM145",
+                "failures = 0",
+                "failures = 3",
+                "sets 'failures' to 3, which is not an integer from 0 to 2 for code = 2",
+                "extend the range",
+            ),
+        )
+    ),
+    (
+        "FSM146",
+        SHUT,
+        RULES["FSM146"].wrong.strip().replace("open = [", "open = [  # here") + "\n",
+        "cannot be decided",
+        "simpler conditions",
+    ),
+    (
+        "FSM147",
+        CODE,
+        "arguments = { code = { from = 0, to = 999999 } }",
+        "the arguments of 'enter' have 1,000,000 combinations",
+        "scope = true",
+    ),
+]
 CASES = [
     ("FSM101", DOOR, 'initial = "shut"', 'initial = "shot"  # here', "unknown initial state 'shot'", "did you mean 'shut'? states: shut, open, ajar, gone"),
     ("FSM102", DOOR, 'ignores = ["shut"]', 'ignores = ["shut",\n"shat"]  # here', "unknown state 'shat'", "did you mean 'shut'? states: shut"),
@@ -158,6 +361,10 @@ CASES = [
     ("FSM102", DOOR, PROFILE, FIELDS.replace(IN, '["opne"]  # here') + 'set = ["opened"]\n' + PROFILE, "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM011", DOOR, PROFILE, HERE.replace(HANDBOOK, "") + 'set = ["opened"]\n' + PROFILE, "[requires.open-is-dated] has no level and no source", "add one of MUST"),
     ("FSM108", DOOR, PROFILE, f'{FIELDS}set = ["opened"]\n[profile.old.exempt.undated]\ndeviates = "open-is-date"  # here\nabout = ""\nwhen = {{ code = [1] }}\n{PROFILE}', "unknown clause 'open-is-date'", "did you mean 'open-is-dated'?"),
+    *(
+        (code, SAFE, old, new if "# here" in new else f"{new}  # here\n", what, hint)
+        for code, old, new, what, hint in DATA
+    ),
     ("FSM126", DOOR, PROFILE, HERE.replace("open-is-dated", "gone-is-gone") + 'set = ["opened"]\n' + PROFILE, "clause 'gone-is-gone' is defined in two places", "choose another name"),
     ("FSM160", DOOR, OPEN, OPEN.replace(" }", ', in = "opened" }  # here'), "state 'open' is in the unknown state 'opened'", "did you mean 'open'?"),
     ("FSM160", DOOR, OPEN, UNSHUT.replace(" }  #", ', in = "unshut" }  #'), "state 'unshut' is inside itself", "name an outer state"),

@@ -18,7 +18,7 @@ import pytest
 from commands import RECORDINGS, fsm
 from door_project import CLAIM, PROPERTIES
 from foreign_packages import EXAMPLE, declare, importable
-from machines import DOOR, JOB, edited
+from machines import DOOR, JOB, SAFE, edited
 from toy_systems import OFFICE
 
 from fsm.language.codes import RULES
@@ -73,6 +73,7 @@ PLACES = {
     "FSM301": CLAIM,
     "FSM302": CLAIM,
     "FSM304": CLAIM,
+    "FSM146": 'moves   = { open = "locked" }',
     "FSM503": "states: [off, on]",
     "FSM703": "count   = 2",
     "FSM508": "  - {trigger: press, source: off, dest: on}",
@@ -87,7 +88,7 @@ BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[pro
 
 READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM0": ("example.toml", "show example.toml", (DOOR,)),
-    "FSM1": ("example.toml", "show example.toml", (DOOR, JOB)),
+    "FSM1": ("example.toml", "show example.toml", (DOOR, JOB, SAFE)),
     "FSM2": ("history.edn", "judge --model cri-container history.edn", ()),
     "FSM3": ("properties/door.toml", "check properties/door.toml --profile none", (PROPERTIES,)),
     "FSM4": ("drawing.txt", "diff door.toml drawing.txt", ()),
@@ -136,6 +137,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "lonely.toml": DOOR,
         "models/door.toml": DOOR,
         "job.toml": JOB,
+        "safe.toml": SAFE,
         "properties/door.toml": PROPERTIES,
         "register.toml": f"{DOOR.partition('[states]')[0]}[states]\n{states}{events}",
         "today.log": recording + b"\n" * (2 << 20),

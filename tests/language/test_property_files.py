@@ -93,7 +93,7 @@ CASES = [
     ("FSM303", 'never = "silent on psuh"  # here', "unknown event 'psuh'", "did you mean 'push'? events"),
     ("FSM303", 'never = "then open"  # here', "'then open' has 'then' instead of a condition", "see 'fsm check --help'"),
     ("FSM303", 'always = "open then gone"  # here', "is about several instants", "leave out 'then'"),
-    ("FSM303", f'never = "{"(" * 60}open"  # here', "is nested too deeply", "split the property into several properties"),
+    ("FSM303", f'never = "{"(" * 60}open"  # here', "is nested too deeply", "split it into several conditions"),
     ("FSM303", 'reachable = "push"\nfrom-each = ["opne"]  # here', "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM303", 'idempotent = "psuh"  # here', "unknown event 'psuh'", "did you mean 'push'?"),
     ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is not a call", "only a call can be idempotent"),

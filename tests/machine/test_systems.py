@@ -11,7 +11,7 @@ import pytest
 from brute_force.steps import Configuration, Runs, Step, SystemModel
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
-from machines import DOOR, door, edited, job, machine_of
+from machines import DOOR, SAFE, door, edited, job, machine_of
 from random_systems import random_system, system_of
 from thorough import amount
 from toy_systems import OFFICE, stated_of
@@ -235,7 +235,7 @@ steps = ["reset every job", "door.slam"]
 
 
 def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
-    return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job()})
+    return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job(), "safe": machine_of(SAFE)})
 
 
 def came(system: System, claim: str) -> Conclusion:
@@ -430,6 +430,7 @@ WRONG = [
     ("FSM701", ("count   = 2", 'count   = 2\nper = "dor"'), "unknown part 'dor'"),
     ("FSM701", ("count   = 2", 'count   = 2\nwithout = ["los"]'), "unknown outcome 'los'"),
     ("FSM101", ("count   = 2", 'count   = 2\ninitial = "los"'), "unknown initial state 'los'"),
+    ("FSM711", ('machine = "door"', 'machine = "safe"'), "machine 'safe' has data"),
     ("FSM702", ("[event.open]", "[event.every]"), "cannot be called 'every'"),
     ("FSM702", ("[event.open]", "[event.door]"), "cannot be called 'door'"),
     (

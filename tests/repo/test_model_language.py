@@ -23,6 +23,8 @@ TABLES = {
     "[machine]": "Header",
     "[states]": "WrittenState",
     "[event.NAME]": "WrittenEvent",
+    "[data]": "WrittenVariable",
+    "an argument": "WrittenDomain",
     "an outcome": "WrittenOutcome",
     "[event.NAME.clauses.NAME]": "WrittenRest",
     "[clause.NAME]": "WrittenClause",

@@ -12,16 +12,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import naive
 import naive_linearizability
 import pytest
 import random_claims
+import random_data
 import random_machines
 import random_systems
-from brute_force.claims import Answer, Decider
+from brute_force.claims import Answer, Decider, Search
 from brute_force.conditions import codes_named
+from brute_force.data import DataModel, texts
 from brute_force.replay import replayed
 from brute_force.steps import MachineModel, Runs, SystemModel
 from machines import machine_of
@@ -42,8 +44,8 @@ from fsm.machine.findings import Illegal
 from fsm.machine.product import SystemTable
 from fsm.machine.product.reduction import Influence
 from fsm.machine.product.system import System
-from fsm.machine.table import tabulate
-from fsm.machine.traversal import LimitError
+from fsm.machine.table import InProgress, in_progress, tabulate
+from fsm.machine.traversal import LimitError, closure
 from fsm.monitor import Monitor
 from fsm.mutation import mutants
 from fsm.verdict import Holds
@@ -67,6 +69,8 @@ class Case:
 
     @property
     def model(self) -> Model:
+        if isinstance(self.subject, Machine) and self.subject.data:
+            return DataModel(self.subject, self.overlap)
         if isinstance(self.subject, Machine):
             return MachineModel(self.subject, self.overlap)
         return SystemModel(self.subject, self.overlap)
@@ -155,6 +159,21 @@ def machine_case(origin: str) -> Case:
     texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
     stated = tuple(random_claims.stated(machine, text) for text in texts)
     return Case(origin=origin, subject=machine, overlap=chance.choice((1, 1, 2)), stated=stated)
+
+
+def data_case(origin: str) -> Case | None:
+    """Generate a random machine with data and claims about it, or return ``None`` if it is too large."""
+    chance = random.Random(origin)
+    machine = random_data.random_data_machine(chance)
+    case = Case(origin=origin, subject=machine, overlap=chance.choice((1, 2, 2)), stated=())
+    try:
+        found = Runs(case.model, most=LARGEST).steps
+    except OverflowError:
+        return None
+    if len(found) < 4 and chance.random() < 0.9:
+        return None
+    claims = [machine_claim(chance, machine) for _ in range(TOGETHER)]
+    return replace(case, stated=tuple(random_claims.stated(machine, text) for text in claims))
 
 
 def machine_claim(chance: random.Random, machine: Machine) -> str:
@@ -284,6 +303,43 @@ def raised(kind: Kind) -> Kind:
     return tried
 
 
+def data_agree(origin: str) -> Tried:
+    """Compare the possible steps of a random machine with data, and then the verdicts on claims about it."""
+    case = data_case(origin)
+    if case is None or not isinstance(case.subject, Machine):
+        return Tried(count=0)
+    table = in_progress(tabulate(case.subject), case.overlap)
+    assert isinstance(table, InProgress)
+    assert table.data is not None
+
+    def engine(state: int) -> tuple[object, ...]:
+        calls = (table.rows[row].event.name for row in table.calls(state))
+        return table.states[state], tuple(sorted(calls)), table.data.texts(table.values(state))  # type: ignore[union-attr]
+
+    def naively(here: Any) -> tuple[object, ...]:  # noqa: ANN401  (a configuration with data)
+        (state, calls), (values, _) = here
+        return state, calls, texts(table.machine, values)
+
+    reached = closure(
+        [table.initial], lambda state: [way.to for row in table.rows for way in table.step(state, row.index) or ()]
+    )
+    seen = {
+        (engine(state), row.event.name, row.ends, way.name, engine(way.to))
+        for state in reached
+        for row in table.rows
+        for way in table.step(state, row.index) or ()
+    }
+    runs = Search(Runs(case.model), unwritten=False)
+    expected = {
+        (naively(here), step.event, step.stage in {"ends", "continues"}, step.outcome, naively(step.target))
+        for _, here, _ in runs.explored(None, lambda _, __: None)
+        for step in runs.steps(here)
+    }
+    if differ := seen ^ expected:
+        return Tried(count=1, disagreements=(f"{origin}: {len(differ)} steps differ: {min(differ, key=str)}",))
+    return Tried(count=len(case.stated), disagreements=tuple(disagreements(case, {"plain": PLAIN})))
+
+
 def follows_agree(origin: str) -> Tried:
     """Compare verdicts on whether a second machine can take the outputs of a random machine as events."""
     chance = random.Random(origin)
@@ -357,13 +413,14 @@ def histories_agree(origin: str) -> Tried:
 
 KINDS: Final[Mapping[str, Kind]] = {
     "machine": claims_agree(machine_case, {"plain": PLAIN}),
+    "data": data_agree,
     "system": claims_agree(system_case, ENGINES),
     "follows": follows_agree,
     "refines": refines_agree,
     "trace": traces_agree,
     "history": histories_agree,
 }
-SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
+SHARES: Final = {"machine": 60, "data": 10, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
 """The percentage of each kind of property."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fsm.errors import InputError
@@ -12,6 +13,9 @@ from fsm.language.read import parse
 if TYPE_CHECKING:
     from fsm.errors import Problem
     from fsm.machine import Machine
+
+SAFE = (Path(__file__).parents[2] / "examples" / "models" / "safe.toml").read_text(encoding="utf-8")
+"""A safe, whose calls have arguments and which counts wrong codes."""
 
 DOOR = """\
 [machine]

@@ -26,15 +26,19 @@ from fsm.linearizability.moves import Moves
 from fsm.machine import product
 from fsm.machine.calls import ASKED, BEGUN, LOST_BEGUN, Rules, belief, unobserved
 from fsm.machine.evidence import Proved
+from fsm.machine.guards import Data
 from fsm.machine.product import reduction
 from fsm.machine.product.reduction import Influence, Orbits, Symmetry
 from fsm.machine.product.system import JointMove
 from fsm.machine.table import UNSPECIFIED, InProgress
+from fsm.machine.terms import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
+
+    from fsm.machine.table import Way
 
 Plant: TypeAlias = "Callable[[pytest.MonkeyPatch], None]"
 Call: TypeAlias = "Callable[..., Any]"
@@ -273,6 +277,49 @@ def _reset_keeps_calls(right: Call) -> Call:
     return options
 
 
+# -- data ------------------------------------------------------------------------------------
+
+
+def _one_after_another(_: Call) -> Call:
+    def after(self: Data, way: Way, row: int, frame: tuple[Any, ...]) -> object:
+        guard, updates = self._compiled(way.when, way.updates, row)
+        if guard is not None and guard(frame) is False:
+            return None
+        here = list(frame)
+        for place, evaluate in updates:
+            here[place] = self.variables[place].kept(evaluate(tuple(here)))
+        return tuple(here[: len(self.variables)])
+
+    return after
+
+
+def _of_the_last_call(right: Call) -> Call:
+    def arguments(self: InProgress, ways: object, row: int, state: int, calls: Any, given: Any) -> object:  # noqa: ANN401
+        found = list(right(self, ways, row, state, calls, given))
+        return [(place, found[-1][1]) for place, _ in found] if self.rows[row].ends else found
+
+    return arguments
+
+
+def _never_beyond(right: Call) -> Call:
+    return lambda self, value: right(replace(self, beyond="saturates") if self.beyond == "scope" else self, value)
+
+
+of_the_last_call: Final[Plant] = wrapped(InProgress, "_arguments", _of_the_last_call)
+
+DATA: Final[dict[str, Plant]] = {
+    "conditions of outcomes are ignored": wrapped(Data, "_compile", lambda right: lambda *args: (None, right(*args)[1])),
+    "updates are made one after another": wrapped(Data, "_after", _one_after_another),
+    "no value is updated": wrapped(Data, "_compile", lambda right: lambda *args: (right(*args)[0], ())),
+    "no value is beyond a scope": wrapped(Variable, "kept", _never_beyond),
+    "no value saturates": wrapped(Variable, "kept", lambda _: lambda _self, value: value),
+    "what leads beyond a scope is impossible": wrapped(
+        InProgress, "blocked", lambda right: lambda *args: tuple(way for way in right(*args) if way.begins or way.index < 0)
+    ),
+    "the second call may have other arguments": returning(safety, "may_agree", value=True),
+    "arguments have only their first values": wrapped(Data, "combinations", lambda right: lambda *args: right(*args)[:1]),
+}  # fmt: skip
+
 SYSTEM: Final[dict[str, Plant]] = {
     "an error does not end a joint call": wrapped(JointMove, "__init__", _ending(ends=False)),
     "an error ends what goes on, and a joint signal": wrapped(JointMove, "__init__", _ending(ends=True)),
@@ -401,6 +448,7 @@ FOLLOWS: Final[dict[str, Plant]] = {
 
 PLANTED: Final[dict[str, dict[str, Plant]]] = {
     "machine": CHECKER,
+    "data": DATA,
     "system": SYSTEM,
     "cones": CONES,
     "folded": FOLDED,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from random_data import random_condition
+
 from fsm.language.build.grammar import outputs
 from fsm.language.build.specification import specify
 from fsm.language.read import parse
@@ -80,6 +82,8 @@ def _condition(chance: random.Random, machine: Machine, depth: int) -> str:
 
 def _atom(chance: random.Random, machine: Machine) -> str:
     states, events = list(machine.states), list(machine.events.values())
+    if machine.data and chance.random() < 0.4:
+        return random_condition(chance, list(machine.data), 0)
     event = chance.choice(events)
     match chance.randrange(9):
         case 0 | 1 | 2:

@@ -47,6 +47,8 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
+    if first.data or second.data:
+        return Unknown(why="machines with data cannot be compared")
     pair = _Pair(_observers(first, second))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
@@ -65,6 +67,8 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 
 def bisimilar(first: Table, second: Table) -> bool:
+    if first.data or second.data:
+        return False  # this is not known
     pair = _Pair(_observers(first, second))
     pair.explore()
     return not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)

@@ -1,8 +1,9 @@
 """Build variables, guards and updates, and check that the guards of each cell cover all values and do not overlap."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from math import prod
+from typing import Final, Literal, TypeVar
 
 from fsm.errors import nearest
 from fsm.language.build.grammar import WORDS, ConditionError, GuardGrammar, type_of
@@ -20,6 +21,7 @@ OTHERWISE: Final = "otherwise"
 _RESERVED: Final = WORDS | OPERATORS.keys() | {"true", "false", OTHERWISE}
 _PARAMETERS: Final = frozenset({"self", "event", "outcome", "ends", "effect"})  # of functions that take arguments
 _LARGEST: Final = 10**15
+MOST_ARGUMENTS: Final = 100_000
 
 
 def variables(problems: Problems[Written]) -> dict[str, Variable]:
@@ -55,12 +57,12 @@ def arguments(problems: Problems[Written], event: str, written: Mapping[str, Wri
     for name, each in written.items():
         here = problems.below("event", event, "arguments", name)
         found[name] = _domain(here, name, each)
-        _check_name(here, name, {"variable": problems.model.written.data, "parameter": dict.fromkeys(_PARAMETERS)})
+        _check_name(here, name, {"variable": problems.model.written.data, "parameter": _PARAMETERS})
     return found
 
 
-def _check_name(here: Problems[Written], name: str, taken: Mapping[str, Mapping[str, object]]) -> None:
-    for kind, names in {**taken, "word of conditions": dict.fromkeys(_RESERVED)}.items():
+def _check_name(here: Problems[Written], name: str, taken: Mapping[str, Collection[str]]) -> None:
+    for kind, names in {**taken, "word of conditions": _RESERVED, "number": [name] if name.isdigit() else []}.items():
         if name in names:
             hint = "choose a name that is not used for anything else"
             here.say("FSM141", f"'{name}' is also the name of a {kind}", hint)
@@ -72,24 +74,25 @@ def _domain(here: Problems[Written], name: str, each: WrittenDomain) -> Variable
     if truth + ranged + (each.values is not None) != 1:
         what = f"{here.table} needs exactly one kind of values"
         here.say("FSM140", what, 'write from = … and to = … for integers, values = […] for words, or type = "bool"')
-        return Variable(name=name, truth=True)
+        return Variable(name=name, truth=truth and not ranged)
     if each.scope and not ranged:
         here.say("FSM140", f"'{name}' has a scope, but is not a number", "leave out 'scope'", "scope")
     if truth:
         return Variable(name=name, about=each.about, truth=True)
     if each.values is not None:
         words = tuple(dict.fromkeys(each.values))
-        if len(words) < max(len(each.values), 1) or set(words) & _RESERVED:
+        taken = _RESERVED | here.model.written.data.keys() | {word for word in words if word.isdigit()}
+        if len(words) < max(len(each.values), 1) or set(words) & taken:
             what = f"the words of '{name}' are empty, repeated or reserved"
-            here.say("FSM140", what, "list each word once; 'true', 'and' and the like are reserved", "values")
+            hint = "list each word once; numbers, names of variables, 'true', 'and' and the like are reserved"
+            here.say("FSM140", what, hint, "values")
         return Variable(name=name, about=each.about, words=words or ("",), high=max(len(words) - 1, 0))
     low, high = each.from_ or 0, each.to if each.to is not None else each.from_ or 0
     if each.to is None or low > high or max(-low, high) > _LARGEST:
         what = f"'{name}' has no range: it goes from {low} to {'nothing' if each.to is None else high}"
         here.say("FSM140", what, "write from = … and to = …, with the smaller number first", "from")
-    return Variable(
-        name=name, about=each.about, low=low, high=max(low, high), beyond="scope" if each.scope else "error"
-    )
+    beyond: Literal["scope", "error"] = "scope" if each.scope else "error"
+    return Variable(name=name, about=each.about, low=low, high=max(low, high), initial=low, beyond=beyond)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,7 @@ class Guards:
         if written.when is not None and written.when != OTHERWISE:
             text = written.when
             means = self._parsed(lambda: self._grammar(text).condition().means, (*at, "when"))
-            when = WrittenCondition(text=text, means=means or All(of=()))
+            when = WrittenCondition(text=text, means=means) if means else None
         updates = tuple(
             update
             for name, value in written.set.items()
@@ -117,7 +120,7 @@ class Guards:
         """Give the outcomes that are written with ``otherwise`` their condition."""
         rest = [index for index, each in enumerate(written) if each.when == OTHERWISE]
         guards = [each.when.means for each in made if each.when is not None]
-        if rest and (len(rest) > 1 or not guards or len(guards) + 1 < len(made)):
+        if rest and (len(rest) > 1 or len(made) == 1 or not all(each.when is not None for each in written)):
             what = "'otherwise' needs other outcomes in the cell, each with a condition of its own"
             self.problems.say("FSM142", what, "write a condition instead of 'otherwise'", *at, rest[-1])
             return tuple(made)
@@ -154,6 +157,12 @@ class Guards:
 def check_data(problems: Problems[Written], machine: Machine) -> None:
     """Report cells whose guards do not cover all values or overlap, and updates that leave a range."""
     for event in machine.events.values():
+        many = prod(each.high - each.low + 1 for each in event.arguments.values())
+        if many > MOST_ARGUMENTS:
+            what = f"the arguments of '{event.name}' have {many:,} combinations, more than {MOST_ARGUMENTS:,}"
+            hint = "write smaller ranges with scope = true; other values may still occur"
+            problems.say("FSM147", what, hint, "event", event.name, "arguments")
+            continue
         done = set[tuple[object, ...]]()
         for state, cell in (*event.cells.items(), *event.ends.items()):
             ways = cell.outcomes if isinstance(cell, Moves) else ()
@@ -180,7 +189,8 @@ class _Cell:
         for index, way in enumerate(ways if any(way.when for way in ways) else ()):
             for other, guard in zip(ways[:index], guards[:index], strict=True):
                 both = All(of=(guard, guards[index]))
-                if not (way.chosen and other.chosen) and (values := self._values(both)) is not None:
+                may_meet = (way.chosen and other.chosen) or way.deviation or other.deviation
+                if not may_meet and (values := self._values(both)) is not None:
                     what = (
                         f"the outcomes '{other.name}' and '{way.name}' of '{self.event.name}' in '{self.state}' overlap"
                     )

@@ -114,8 +114,7 @@ class Grammar(ABC):
 
     def _read_negation(self) -> Condition:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise ConditionError(f"{self.text!r} is nested too deeply", "split the property into several properties")
+        self._check_depth(self.depth)
         try:
             if self.take("not"):
                 return Not(of=self._read_negation())
@@ -130,6 +129,10 @@ class Grammar(ABC):
             return self._read_definition(word) if isinstance(self.define.get(word), str) else self.atom(word)
         finally:
             self.depth -= 1
+
+    def _check_depth(self, depth: int) -> None:
+        if depth > DEEPEST:
+            raise ConditionError(f"{self.text!r} is nested too deeply", "split it into several conditions")
 
     def _read_comparison(self, word: str) -> Condition:
         left, type_ = self._read_term(word, ())
@@ -162,7 +165,9 @@ class Grammar(ABC):
 
     def _read_term(self, word: str, expected: Type) -> tuple[Term, Type]:
         term, type_ = self._read_value(word, expected)
+        start = self.next
         while self.peek() in {"+", "-"}:
+            self._check_depth(self.depth + self.next - start)
             operator: Operator = "+" if self.word("an operator") == "+" else "-"
             right, other = self._read_value(self.word("a number"), ())
             for each in (type_, other):
@@ -173,6 +178,8 @@ class Grammar(ABC):
     def _read_value(self, word: str, expected: Type) -> tuple[Term, Type]:
         if word in {"min", "max"} and word not in self.data:
             parts = []
+            self.depth += 1
+            self._check_depth(self.depth)
             for bracket in ("(", ","):
                 if not self.take(bracket):
                     raise ConditionError(f"{self.text!r} lacks '{bracket}' after '{word}'", f"write '{word}(A, B)'")
@@ -181,6 +188,7 @@ class Grammar(ABC):
                 parts.append(part)
             if not self.take(")"):
                 raise ConditionError(f"{self.text!r} lacks a ')'", f"write '{word}(A, B)', with two values")
+            self.depth -= 1
             return Combined(operator=cast("Operator", word), left=parts[0], right=parts[1]), ()
         if _NUMBER.fullmatch(word):
             return Constant(value=int(word)), ()
@@ -233,7 +241,10 @@ def _tokens(text: str) -> list[tuple[str, int]]:
     for match in _TOKEN.finditer(text):
         if odd := match[2]:
             what = f"the condition {text!r} contains {odd!r}, which is not a word of conditions"
-            raise ConditionError(what, "use only names, parentheses, 'and', 'or', 'not' and 'then'")
+            hint = "use only names, parentheses, 'and', 'or', 'not' and 'then'"
+            if odd in "=*/%":
+                hint = "write '==' for equality; the operators are '+', '-', 'min(A, B)' and 'max(A, B)'"
+            raise ConditionError(what, hint)
         found.append((match[1], match.end()))
     return found
 

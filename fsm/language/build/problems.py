@@ -48,6 +48,10 @@ class Problems(Generic[F]):
         self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)
         return False
 
+    @property
+    def found(self) -> bool:
+        return bool(self._found)
+
     def refuse(self) -> None:
         if self._found:
             raise InputError(sorted(self._found, key=lambda problem: problem.line))

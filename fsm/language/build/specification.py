@@ -18,6 +18,7 @@ from fsm.machine import Machine, claims
 from fsm.machine.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.machine.product.system import System
+from fsm.machine.terms import OPERATORS
 
 Parsed = TypeVar("Parsed")
 T = TypeVar("T")
@@ -283,7 +284,8 @@ def _define(problems: Problems[Stated], machine: AnyModel) -> dict[str, str | tu
         problems = replace(problems, tree=machine.hierarchy)
         states = dict.fromkeys(machine.states)
         events = [*machine.words()]
-        taken = {"event": events, "word of conditions": WORDS}
+        of_terms = OPERATORS if machine.data else ()
+        taken = {"event": events, "variable": machine.data, "word of conditions": WORDS.union(of_terms)}
     texts = [text for each in written.property.values() for text in _conditions(each)]
     return definitions(problems, written.define, states=states, taken=taken, texts=texts)
 

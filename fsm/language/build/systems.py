@@ -27,6 +27,7 @@ from fsm.language.vocabularies import (
 )
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition
+from fsm.machine.guards import has_data
 from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System, Variant
 from fsm.machine.versions import meant
 
@@ -318,6 +319,11 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             first = error.problems[0]
             problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
+        if has_data(machine):
+            what = f"machine '{each.machine}' has data, and parts of systems cannot have data"
+            hint = "name a machine without variables and arguments; what depends on them becomes alternative outcomes"
+            problems.say("FSM711", what, hint, "part", name, "machine")
+            problems.refuse()
         machine = machine.partly_under(profile)
         names = machine.hierarchy.names
         states = (*machine.states, *names)

@@ -107,7 +107,7 @@ class Decider:
 
 
 def _states(here: Configuration) -> tuple[str, ...]:
-    return tuple(state for state, _ in here)
+    return tuple(state for state, _ in here if isinstance(state, str))  # without the values of variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +247,12 @@ def _not_idempotent(search: Search, claim: Idempotent) -> Run | None:
         (*run, step, *second)
         for run, here, _ in search.explored(None, lambda _, __: None)
         for step in search.steps(here)
-        if first(step) and (second := _second_call_breaks(search, claim.event, step.target)) is not None
+        if first(step) and (second := _second_call_breaks(search, step)) is not None
     )
 
 
-def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run | None:
+def _second_call_breaks(search: Search, first: Step) -> Run | None:
+    event, place = first.event, first.target
     if search.runs.model.silent(place, event):
         return (Step(event=event, stage="acts", source=place, target=place, unspecified=True),)
     going: list[Run] = [()]
@@ -259,7 +260,7 @@ def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run
     for run in going:  # the list grows during the loop
         stages = {"ends", "continues"} if run else {"acts", "begins"}
         for step in search.steps(run[-1].target if run else place):
-            if step.event != event or step.stage not in stages:
+            if (step.event, step.given) != (event, first.given) or step.stage not in stages:
                 continue
             over = step.stage in {"acts", "ends"}
             if step.emits or (over and (step.reply != "ok" or step.target != place)):
@@ -356,7 +357,7 @@ def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True
     cut = search.runs.cut.get(here, ())
-    return not fair.ends and any(event == fair.event and fair.outcome in {"", name} for event, name in cut)
+    return any((event, ends) == (fair.event, fair.ends) and fair.outcome in {"", name} for event, ends, name in cut)
 
 
 def takes(step: Step, fair: Fair) -> bool:

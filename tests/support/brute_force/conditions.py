@@ -9,6 +9,7 @@ from brute_force.steps import Configuration, Instant, Model, Step
 from fsm.machine.conditions import (
     All,
     At,
+    Compare,
     Condition,
     Emits,
     EmitsOnly,
@@ -37,6 +38,8 @@ def test_of(condition: Condition, model: Model) -> Test:
         case Some(of=parts):
             tests = [test_of(part, model) for part in parts]
             return lambda at: any(test(at) for test in tests)
+        case Compare():
+            return lambda at: model.compares(condition, at.after)
         case SilentOn(event=event):
             return lambda at: model.silent(at.after, event)
         case _:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
+from brute_force.data import DataModel, data_of, texts, word
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
 from fsm.machine import evidence
 from fsm.machine.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
@@ -60,6 +61,14 @@ def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[
     rest = iter(step.emits)  # outputs of copies outside the cone of the claim are not shown
     if not all(output in rest for output in shown.emits):
         return False
+    if isinstance(runs.model, DataModel):
+        machine = runs.model.machine
+        given = dict(zip(machine.events[step.event].arguments, step.given, strict=True))
+        known = dict(each.split(" = ") for each in shown.given)
+        if texts(machine, data_of(step.target)[0]) != shown.data or any(
+            word(given[name]) != known[name] for name in known
+        ):
+            return False
     return _is_at(runs, step.source, shown.source) and _is_at(runs, step.target, shown.target)
 
 

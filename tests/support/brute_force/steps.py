@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 from fsm.machine import Cannot, Event, Ignores, Machine, Moves, Outcome, Refuses, Silent
-from fsm.machine.conditions import All, At, Condition, Not, Some
+from fsm.machine.conditions import All, At, Compare, Condition, Not, Some
 from fsm.machine.product.system import JointEvent, JointWay, PartStep, System
 
 Copy: TypeAlias = tuple[str, tuple[str, ...]]
@@ -21,6 +21,9 @@ Configuration: TypeAlias = tuple[Copy, ...]
 
 Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
 """Whether a step is a whole event, the beginning or end of a call, or a change of state during the call."""
+
+Cut: TypeAlias = frozenset[tuple[str, bool, str]]
+"""Events, whether they are ends of calls, and their outcomes."""
 
 UNLIMITED = 1_000_000
 
@@ -34,7 +37,7 @@ class Step:
 
     ``reply`` is empty unless a call replies. ``unwritten`` is true if the model does not specify how the call ends,
     and ``unspecified`` if the model is silent about the event in this state. ``among`` lists the written replies from
-    which ``reply`` was chosen. ``emitted`` pairs each output with the copy that emits it. A ``signal`` is an
+    which ``reply`` was chosen. ``given`` holds the arguments of the event. ``emitted`` pairs each output with the copy that emits it. A ``signal`` is an
     observable event that is not a call.
     """
 
@@ -47,6 +50,7 @@ class Step:
     emits: tuple[str, ...] = ()
     unwritten: bool = False
     unspecified: bool = False
+    given: tuple[int | bool | str, ...] = ()
     among: tuple[str, ...] = ()
     emitted: tuple[tuple[str, int], ...] = ()
     signal: bool = False
@@ -84,13 +88,17 @@ class Model(Protocol):
         If a call may reply with any error, there is a step for each of *codes*, and one for all other codes.
         """
 
-    def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        """Return the event and outcome of each call that could begin here if the limit ``overlap`` allowed it."""
+    def cut(self, here: Configuration) -> Cut:
+        """Return the steps that would be possible without the limit ``overlap`` and the scopes of variables."""
 
     def silent(self, here: Configuration, event: str) -> bool:
         """Check whether the model is silent about *event* in this configuration."""
 
     def shows(self, here: Configuration) -> str: ...
+
+    def compares(self, condition: Compare, here: Configuration) -> bool:
+        """Evaluate a condition on data."""
+        raise TypeError(f"{self} has no data for {condition} in {here}")
 
 
 def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str, ...]:
@@ -118,9 +126,9 @@ def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
             return None
 
 
-def _cut(possible: list[Step], taken: list[Step]) -> frozenset[tuple[str, str]]:
+def cut_of(possible: list[Step], taken: list[Step]) -> Cut:
     left = set(possible).difference(taken)
-    return frozenset((step.event, step.outcome) for step in left)
+    return frozenset((step.event, step.stage in {"ends", "continues"}, step.outcome) for step in left)
 
 
 def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
@@ -145,7 +153,7 @@ def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class MachineModel:
+class MachineModel(Model):
     machine: Machine
     overlap: int = 1
 
@@ -195,8 +203,8 @@ class MachineModel:
             return [step]
         return [replace(step, reply=reply) for reply in possible_replies(outcome.reply, codes)]
 
-    def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        return _cut(MachineModel(self.machine, UNLIMITED).steps(here), self.steps(here))
+    def cut(self, here: Configuration) -> Cut:
+        return cut_of(MachineModel(self.machine, UNLIMITED).steps(here), self.steps(here))
 
     def silent(self, here: Configuration, event: str) -> bool:
         return isinstance(self.machine.events[event].cells[here[0][0]], Silent)
@@ -236,7 +244,7 @@ class _Partly:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemModel:
+class SystemModel(Model):
     system: System
     overlap: int = 1
 
@@ -252,8 +260,8 @@ class SystemModel:
             for step in self._way(here, joint, way, codes)
         ]
 
-    def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        return _cut(SystemModel(self.system, UNLIMITED).steps(here), self.steps(here))
+    def cut(self, here: Configuration) -> Cut:
+        return cut_of(SystemModel(self.system, UNLIMITED).steps(here), self.steps(here))
 
     def silent(self, here: Configuration, event: str) -> bool:  # noqa: ARG002  (a method of the protocol)
         return False  # a joint event cannot happen if it is unspecified for one of its parts
@@ -376,6 +384,6 @@ class Runs:
         return self._found[1]
 
     @cached_property
-    def cut(self) -> dict[Configuration, frozenset[tuple[str, str]]]:
+    def cut(self) -> dict[Configuration, Cut]:
         found = {here: self.model.cut(here) for here in self.steps}
         return {here: begins for here, begins in found.items() if begins}
