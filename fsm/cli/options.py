@@ -232,7 +232,9 @@ def recording_option(about: str) -> Callable[[FC], FC]:
 
 def judge_option(parameter: str) -> str:
     """Return the option of ``fsm judge`` for *parameter*."""
-    return {"calls": "--with", "only": "--property", "every": "--all"}.get(parameter, f"--{parameter}")
+    return {"calls": "--with", "recorded": "--form", "only": "--property", "every": "--all"}.get(
+        parameter, f"--{parameter}"
+    )
 
 
 ANY_NUMBER: Final = -1

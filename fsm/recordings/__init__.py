@@ -25,10 +25,10 @@ from fsm.recordings.form import (
     Recording,
     RecordingForm,
     foreign_forms,
-    form_named,
     own_forms,
     recognised,
 )
+from fsm.recordings.form_lookup import form_named
 from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Notes, Piece, estimated_size
 from fsm.recordings.time_order import Restarts
 from fsm.trace import Line, Observation, batch

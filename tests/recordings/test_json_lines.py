@@ -144,7 +144,7 @@ def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, la
         found += zip(rest.lines, rest.observations, strict=True)
     except InputError as error:
         problems = error.problems
-    return Found(found, trace.notes, trace.notes.foreign, problems)
+    return Found(found, trace.notes, trace.notes.places.get(FOREIGN, []), problems)
 
 
 def _same(columns: Columns, index: int, seen: Observation) -> None:

@@ -4,7 +4,7 @@ A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judge
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
@@ -36,11 +36,11 @@ from fsm.verdict import Holds, Unknown
 class Judged:
     """The judgements of one recording, in the order of the machines.
 
-    ``notes`` counts the lines that are foreign, damaged or not relevant. ``foreign`` contains the first foreign or
-    damaged lines, except for a log, whose lines have no common form. ``version`` is the name and version of the
-    recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty string.
-    ``stories`` are the stories that were requested. ``detected`` describes the result of profile detection if it
-    was requested.
+    ``notes`` counts the lines that are foreign, damaged or not relevant. ``places`` contains the first lines of some
+    notes, such as foreign lines, except for a log whose lines have no common form. ``version`` is the name and version
+    of the recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty
+    string. ``stories`` are the stories that were requested. ``detected`` describes the result of profile detection if
+    it was requested.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Judged:
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str
-    foreign: tuple[Line, ...] = ()
+    places: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     profile: str = ""
     stories: tuple[Story, ...] = ()
     detected: str = ""
@@ -101,7 +101,7 @@ class Judging:
                 seen=seen,
                 fresh=fresh,
                 outputs=recording.outputs,
-                own=recording.form is TRACE,
+                own=recording.form.strict,
                 every=every,
                 wanted=self.chosen.wanted,
                 ids=recording.form.ids,
@@ -170,7 +170,9 @@ class Judging:
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
-            foreign=tuple(Line.of(each, recording.name) for each in notes.foreign),
+            places={
+                note: tuple(Line.of(each, recording.name) for each in lines) for note, lines in notes.places.items()
+            },
             profile=self.version,
             stories=tuple(story for teller in self._tellers for story in teller.told()),
             detected=f"{self.detected}{later}",
@@ -304,10 +306,17 @@ def _defaults(recording: Recording) -> list[Machine]:
         header = "history" if recording.form is HISTORY else "trace"
         what = f"no header names the machine to which the {header} belongs"
         hint = f'use --model NAME, or begin the file with the line {{"{header}": 1, "machine": "NAME"}}'
+        if recording.form not in {HISTORY, TRACE}:
+            what = f"the form '{recording.form.name}' names no machine that judges such a recording"
+            hint = "use --model NAME, or add to the file of the form: machine = 'NAME'"
         raise refused(recording.name, "FSM202", what, hint)
     try:
         return [
-            machine for each in recording.machines for machine in _machines(_model_in_reach(each, recording), recording)
+            machine
+            for each in recording.machines
+            for machine in _machines(
+                each if each in recording.form.machines else _model_in_reach(each, recording), recording
+            )
         ]
     except InputError as error:
         raise InputError(
