@@ -44,11 +44,7 @@ def rows(*, foreign: bool) -> dict[str, str]:
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @options.recording_option("Judge TRACE together with FILE, another recording of the same run; see above.")
 @options.text_option(
-    "--form",
-    "recorded",
-    metavar="NAME|FILE",
-    help="Form of the recording, such as trace, or a file that describes the log of a program; see "
-    "docs/reference/log-forms.md. Default: detected automatically.",
+    "--form", "recorded", metavar="NAME", help="Form of the recording: a name, or a form file. Default: detected."
 )
 @options.model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(

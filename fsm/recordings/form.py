@@ -35,6 +35,10 @@ HEAD: Final = 1 << 16
 _LINES: Final = 64
 
 
+def _is_never_recognised(_head: bytes) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordingForm:
     """A form of recording. By default, a recording of the form may show anything.
@@ -80,7 +84,7 @@ class RecordingForm:
 
     name: str
     title: str
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes], bool] = _is_never_recognised
     open: Callable[[Opening], Recording]
     about: str = ""
     claims: Callable[[str], bool] | None = None
@@ -194,7 +198,7 @@ class Opening:
             if (seen := read(line)) is not None:
                 yield number, seen
             elif line.strip():
-                self.notes.add_foreign(number)
+                self.notes.add(number)
 
         return self.recorded(self.batches(observed))
 

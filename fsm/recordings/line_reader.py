@@ -241,13 +241,10 @@ class Notes(Counter[str]):
         super().__init__()
         self.places: dict[str, list[int | Line]] = {}
 
-    def add(self, line: int | Line, note: str) -> None:
+    def add(self, line: int | Line, note: str = FOREIGN) -> None:
         self[note] += 1
         if self[note] <= LISTED:
             self.places.setdefault(note, []).append(line)
-
-    def add_foreign(self, line: int | Line) -> None:
-        self.add(line, FOREIGN)
 
     def join(self, other: Notes, file: str) -> None:
         self.update(other)

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fsm.errors import refused, stdin
-from fsm.recordings import either
+from fsm.recordings import either, form_named
 from fsm.recordings.form import UNKNOWN, RecordingForm, own_forms, recognised
-from fsm.recordings.form_lookup import form_named
 from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece, unreadable
 
 LOOK: Final = 0.2
@@ -167,8 +166,6 @@ class _File(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotated:
-    """The files *names*, whose form is recognised unless it is named."""
-
     names: Sequence[str]
     form: str = ""
 

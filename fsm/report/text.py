@@ -227,6 +227,7 @@ class _Writer:
 def noted(judged: Judged, note: str) -> str:
     """Return *note* with its count. Add the locations of the first few lines, if they are known.
 
+    >>> from fsm.recordings.line_reader import FOREIGN
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
     >>> noted(Judged(**told), FOREIGN)

@@ -147,12 +147,12 @@ def content(path: str | Path) -> bytes:
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
-def table_at(data: bytes, at: Keys, *, path: str) -> Mapping[str, Any]:
-    """Return the tables in the table *at* of a file, or nothing if there is no such table."""
+def table_at(data: bytes, at: Keys, *, path: str) -> dict[str, Any]:
+    """Return the table *at* of a file, which is empty if there is no such table."""
     found: Any = _document(data.removeprefix(codecs.BOM_UTF8), path)
     for key in at:
         found = found.get(key) if isinstance(found, dict) else None
-    return {key: each for key, each in found.items() if isinstance(each, dict)} if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def parse(data: bytes, form: type[F], *, path: str, at: Keys = ()) -> File[F]:
@@ -164,8 +164,8 @@ def parse(data: bytes, form: type[F], *, path: str, at: Keys = ()) -> File[F]:
         see https://toml.io/en/v1.0.0
     """
     data = data.removeprefix(codecs.BOM_UTF8)
-    content = table_at(data, at[:-1], path=path)[at[-1]] if at else _document(data, path)
-    lines = locate(data).below(*at)
+    content = table_at(data, at, path=path)
+    lines = Lines(of={key[len(at) :]: line for key, line in locate(data).of.items() if key[: len(at)] == at})
     if obeyed := tuple(find_control_characters(content, path, lines)):
         raise InputError(obeyed)
     try:

@@ -109,11 +109,6 @@ class Lines:
         """Return the line of *path*, or if it is unknown, the line of the nearest enclosing table, or else 1."""
         return next((self.of[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.of), 1)
 
-    def below(self, *path: str | int) -> "Lines":
-        """Return the lines of the table *path*, with paths that begin there."""
-        size = len(path)
-        return Lines(of={key[size:]: line for key, line in self.of.items() if key[:size] == path}) if path else self
-
 
 def locate(data: bytes) -> Lines:
     """Map every key and entry of the valid TOML document *data* to its line.

@@ -170,9 +170,7 @@ class Judging:
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
-            places={
-                note: tuple(Line.of(each, recording.name) for each in lines) for note, lines in notes.places.items()
-            },
+            places={each: tuple(Line.of(line, recording.name) for line in notes.places[each]) for each in notes.places},
             profile=self.version,
             stories=tuple(story for teller in self._tellers for story in teller.told()),
             detected=f"{self.detected}{later}",
@@ -312,11 +310,7 @@ def _defaults(recording: Recording) -> list[Machine]:
         raise refused(recording.name, "FSM202", what, hint)
     try:
         return [
-            machine
-            for each in recording.machines
-            for machine in _machines(
-                each if each in recording.form.machines else _model_in_reach(each, recording), recording
-            )
+            machine for each in recording.machines for machine in _machines(_model_in_reach(each, recording), recording)
         ]
     except InputError as error:
         raise InputError(
@@ -327,7 +321,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 def _model_in_reach(name: str, recording: Recording) -> str:
     """Return the model that a header names. If it is a path, the file must be in or below the recording's folder."""
-    if not is_path(name):
+    if not is_path(name) or name in recording.form.machines:
         return name
     folder = Path(recording.name).parent
     try:
