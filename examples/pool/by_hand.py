@@ -21,7 +21,7 @@ def by_hand(bugs: Iterable[str]) -> type[RuleBasedStateMachine]:
                 assert result == "done"
                 self.state = "idle"
             else:
-                assert result == "not new"
+                assert result == "open"
 
         @rule()
         def lend(self) -> None:
@@ -30,7 +30,7 @@ def by_hand(bugs: Iterable[str]) -> type[RuleBasedStateMachine]:
                 assert result == "done"
                 self.state = "in use"
             elif self.state in {"in use", "lost", "draining"}:
-                assert result == "in use"
+                assert result == "busy"
             elif self.state == "broken":
                 assert result == "broken"
             else:
@@ -46,7 +46,7 @@ def by_hand(bugs: Iterable[str]) -> type[RuleBasedStateMachine]:
                 assert result == "done"
                 self.state = "closed"
             else:
-                assert result == "not lent"
+                assert result == "free"
 
         @rule()
         def lose(self) -> None:
@@ -65,7 +65,7 @@ def by_hand(bugs: Iterable[str]) -> type[RuleBasedStateMachine]:
                 assert result == "broken"
                 self.state = "closed"
             elif self.state in {"in use", "lost", "draining"}:
-                assert result == "in use"
+                assert result == "busy"
             else:
                 assert result == "closed"
 

@@ -13,7 +13,7 @@ LOG = logging.getLogger("pool")
 LOG.addHandler(logging.NullHandler())
 FORMAT = "%(asctime)s %(levelname)-7s [%(threadName)s] pool: %(message)s"
 BUGS = {
-    "double-lending": "whether a connection is free is checked before the lock is taken, so two threads may get the same one",
+    "double-lending": "looks whether a connection is free before taking the lock, so two threads may get the same one",
     "revived": "a connection that is returned after its pool was closed becomes idle, and is never closed",
     "dirty-return": "a connection that was lost while it was in use becomes idle when it is returned",
     "close-twice": "closing a connection again is an error",
@@ -31,7 +31,7 @@ class Connection:
     def open(self) -> str:
         with self._lock:
             if self.state != "new":
-                return self._log("connect", "not new")
+                return self._log("connect", "open")
             self.state = "idle"
             return self._log("connect", "done")
 
@@ -40,7 +40,7 @@ class Connection:
         with self._lock:
             state = before if "double-lending" in self.bugs else self.state
             if state in {"in use", "lost", "draining"}:
-                return self._log("lend", "in use")
+                return self._log("lend", "busy")
             if state != "idle":
                 return self._log("lend", "broken" if state == "broken" else "closed")
             self.state = "in use"
@@ -49,7 +49,7 @@ class Connection:
     def give_back(self) -> str:
         with self._lock:
             if self.state not in {"in use", "lost", "draining"}:
-                return self._log("return", "not lent")
+                return self._log("return", "free")
             kept = {"in use", *(["lost"] * ("dirty-return" in self.bugs)), *(["draining"] * ("revived" in self.bugs))}
             self.state = "idle" if self.state in kept else "closed"
             return self._log("return", "done")
@@ -63,7 +63,7 @@ class Connection:
     def check(self) -> str:
         with self._lock:
             if self.state not in {"idle", "broken"}:
-                return self._log("probe", "closed" if self.state in {"new", "closed"} else "in use")
+                return self._log("probe", "closed" if self.state in {"new", "closed"} else "busy")
             self.checks += 1
             if self.state == "idle" or ("tired-check" in self.bugs and self.checks % 2 == 0):
                 return self._log("probe", "done")
@@ -129,7 +129,8 @@ def run(bugs: Iterable[str], *, seed: int = 0, threads: int = 6, size: int = 4) 
             if own.random() < 0.05:
                 pool.check()
 
-    workers = [threading.Thread(target=work, args=(random.Random(seed + n),), name=f"worker-{n}") for n in range(threads)]
+    sources = [random.Random(seed + number) for number in range(threads)]
+    workers = [threading.Thread(target=work, args=(each,), name=f"worker-{n}") for n, each in enumerate(sources)]
     for each in workers:
         each.start()
     time.sleep(0.03)

@@ -1,15 +1,9 @@
-"""The connection as fsm tests it: ``fsm test pool.toml --against python:tested_connection:make``."""
+"""The connection as fsm tests it: ``fsm test pool.toml --against python:tested_connection:PooledConnection``."""
 
 from connection_pool import Connection
 
-REPLIES = {
-    "done": "ok",
-    "in use": "BUSY",
-    "broken": "BROKEN",
-    "closed": "CLOSED",
-    "not lent": "NOT_LENT",
-    "not new": "NOT_NEW",
-}
+METHODS = {"checkout": "lend", "checkin": "give_back"}
+REPLIES = {"done": "ok", "busy": "BUSY", "broken": "BROKEN", "closed": "CLOSED", "free": "NOT_LENT", "open": "NOT_NEW"}
 
 
 class PooledConnection:
@@ -23,8 +17,8 @@ class PooledConnection:
         self.connection = Connection("conn-1", self.bugs)
 
     def do(self, event: str) -> str:
-        method = {"checkout": "lend", "checkin": "give_back"}.get(event, event)
-        return REPLIES.get(getattr(self.connection, method)() or "", "")
+        result = getattr(self.connection, METHODS.get(event, event))()
+        return REPLIES[result] if result else ""
 
     def shows(self) -> str:
         return self.connection.state
@@ -32,25 +26,21 @@ class PooledConnection:
     def close(self) -> None: ...
 
 
-def make(*bugs: str) -> PooledConnection:
-    return PooledConnection(*bugs)
+def double_lending() -> PooledConnection:
+    return PooledConnection("double-lending")
 
 
 def revived() -> PooledConnection:
-    return make("revived")
+    return PooledConnection("revived")
 
 
 def dirty_return() -> PooledConnection:
-    return make("dirty-return")
+    return PooledConnection("dirty-return")
 
 
 def close_twice() -> PooledConnection:
-    return make("close-twice")
+    return PooledConnection("close-twice")
 
 
 def tired_check() -> PooledConnection:
-    return make("tired-check")
-
-
-def double_lending() -> PooledConnection:
-    return make("double-lending")
+    return PooledConnection("tired-check")

@@ -26,11 +26,11 @@ class WrittenPattern(WrittenMeaning):
     match: str = Field(description="The regular expression. It matches whole lines.")
 
 
-Table: TypeAlias = Annotated[WrittenPattern, Tag("<table>")]
+PatternTable: TypeAlias = Annotated[WrittenPattern, Tag("<table>")]
 Patterns: TypeAlias = Annotated[
-    Text | Table | Annotated[list[Annotated[Text | Table, BY_FORM]], Tag("<list>")], BY_FORM
+    Text | PatternTable | Annotated[list[Annotated[Text | PatternTable, BY_FORM]], Tag("<list>")], BY_FORM
 ]
-Meaning: TypeAlias = Annotated[Text | Annotated[WrittenMeaning, Tag("<table>")], BY_FORM]
+EventMeaning: TypeAlias = Annotated[Text | Annotated[WrittenMeaning, Tag("<table>")], BY_FORM]
 
 
 class WrittenLogForm(Form):
@@ -48,7 +48,7 @@ class WrittenLogForm(Form):
     clock: Literal["epoch", "relative"] = Field("epoch", description="The beginning of time: 1970, or any moment.")
     fresh: bool = Field(default=False, description="If true, no entity exists before the log begins.")
     unseen: list[str] = Field([], description="Signals that happen without a line.")
-    events: Mapping[str, Meaning] = Field({}, description="The event, or the meaning, of each word for an event.")
+    events: Mapping[str, EventMeaning] = Field({}, description="The event, or the meaning, of each word for an event.")
     phases: Mapping[str, Phase] = Field({}, description="The phase of each word for a phase.")
     replies: Mapping[str, str] = Field({}, description="The reply of each word for a reply.")
     shows: Mapping[str, str] = Field({}, description="The shown state of each word for a state.")

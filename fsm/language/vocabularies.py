@@ -264,7 +264,7 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
     ),
     WrittenSystem: ("system", "Machines that step together: the parts, and their joint events."),
     Stated: ("property", "Properties of a lifecycle, each with its source."),
-    WrittenLogForm: ("log form", "How to read the log of a program: its lines, and the meaning of their words."),
+    WrittenLogForm: ("form", "How to read the log of a program: its lines, and the meaning of their words."),
     WrittenFaults: ("faults", "The calls that 'fsm proxy --rules' delays, fails or cancels."),
 }
 

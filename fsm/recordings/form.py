@@ -79,7 +79,7 @@ class RecordingForm:
             ``detail``), or to an empty string. The reply contains the id of the new entity.
         reaches: The calls that also act on the entities inside the entity that they name.
         status: The call whose result is on a separate line.
-        strict: Whether the recording uses the names of its models, so that an unknown event makes the verdict unknown.
+        strict: Whether the verdict is unknown if a line cannot be read, or has an event that its model does not have.
     """
 
     name: str

@@ -25,7 +25,7 @@ from fsm.recordings.json_lines import EARLIEST
 from fsm.recordings.line_reader import LISTED, Notes, decoded
 from fsm.trace import LATEST, Line, Observation, Phase, nanoseconds
 
-Meaning: TypeAlias = Mapping[str, str]  # values of fields of an observation
+Words: TypeAlias = Mapping[str, str]  # values of fields of an observation
 
 FIELDS: Final = ("event", "entity", "of", "phase", "reply", "shows", "met", "output", "detail")
 TIME: Final = "time"
@@ -65,9 +65,9 @@ class LogForm:
 
     name: str
     written: WrittenLogForm
-    patterns: tuple[tuple[str, Meaning], ...]
+    patterns: tuple[tuple[str, Words], ...]
     paths: Mapping[str, tuple[str, ...]]
-    tables: Mapping[str, Mapping[str, Meaning]]
+    tables: Mapping[str, Mapping[str, Words]]
 
     def open(self, opening: Opening) -> Recording:
         found, written = opening.recorded(opening.batches(partial(self.read, opening.notes))), self.written
@@ -102,7 +102,8 @@ class LogForm:
 
     def matched(self, line: bytes) -> tuple[Mapping[str, str], dict[str, Any]]:
         """Return the words on *line*, and what such lines mean. Both are empty if the form does not match the line."""
-        document, fixed = decoded(line, _ANYTHING) if self.paths else None, {}
+        document = decoded(line, _ANYTHING) if self.paths else None
+        fixed: Words = {}
         texts = {name: _text_at(document, path) for name, path in self.paths.items()}
         if self.patterns:
             matches = ((compiled(pattern, self.name).fullmatch(line), fixed) for pattern, fixed in self.patterns)
@@ -112,7 +113,7 @@ class LogForm:
             texts = {name: (text or b"").decode() for name, text in groups.groupdict().items()}
         # The event is first, because its meaning is weaker than the other words of the line.
         words = {name: texts[name] for name in (*FIELDS, TIME, *self.written.arguments) if texts.get(name)}
-        return words, {name: text for name in ("entity", "of") if (text := getattr(self.written, name))} | fixed
+        return words, {name: text for name in ("entity", "of") if (text := getattr(self.written, name))} | {**fixed}
 
     def _explain(self, name: str, word: str, found: dict[str, Any]) -> bool:
         """Add the meaning of *word* to *found*. Return false if the word is unknown."""
@@ -172,6 +173,7 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
     lines = written.line if isinstance(written.line, list) else [written.line]
     phases = written.phases or {each: each for each in get_args(Phase) if each}
     simple = {"reply": written.replies, "shows": written.shows, "met": written.shows}
+    tables: dict[str, dict[str, Words]]
     tables = {name: {word: {name: each} for word, each in table.items()} for name, table in simple.items()}
     tables["phase"] = {word: {"phase": each} for word, each in phases.items()}
     tables["event"] = {word: _meaning(each, "event") for word, each in written.events.items()}
@@ -195,7 +197,7 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
     )
 
 
-def _meaning(each: str | WrittenMeaning, name: str = "") -> Meaning:
+def _meaning(each: str | WrittenMeaning, name: str = "") -> Words:
     return {name: each} if isinstance(each, str) else each.model_dump(exclude={"match"}, exclude_none=True)
 
 
@@ -243,7 +245,7 @@ def _misnamed(form: LogForm, names: list[tuple[Keys, str]], problem: Callable[..
             hint = "write a list of patterns, each with this group once, and give other names to arguments"
             yield problem("FSM242", where, f"'{name}' is given twice", hint)
     given = {name for _, name in names}
-    uses = [(("arguments", name), name) for name in written.arguments]
+    uses: list[tuple[Keys, str]] = [(("arguments", name), name) for name in written.arguments]
     uses += [((key,), _USES[key]) for key in _USES if key in written.model_fields_set]
     for where, name in uses:
         if name not in given and not (name == "shows" and "met" in given):

@@ -150,7 +150,7 @@ class _Writer:
             f"{how}: {known}" if known else "",
         )
         if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
-            yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
+            yield f"  how to judge a log of your own: {documented('reference/log-forms')}"
         yield from self._verdict(judged)
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:

@@ -25,6 +25,7 @@ from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
 from fsm.recordings import decoded_columns, json_lines, line_reader, open_recording, tables
 from fsm.recordings.json_lines import Trace, TraceHeader
+from fsm.recordings.line_reader import FOREIGN
 from fsm.recordings.time_order import Restarts
 from fsm.trace import Columns, Key, Observation, key, nanoseconds
 

@@ -141,6 +141,7 @@ def test_what_is_unknown_is_counted_and_shown(folder: Path) -> None:
     assert {FOREIGN: [2], kicked: [3], odd: [4], UNTIMED: [5]} == notes
     assert dict.fromkeys(notes, 1) | {"lines": 6} == found.notes
     report = " ".join(fsm("judge", "--form", "door", "odd.log", cwd=folder).stdout.split())
+    assert "door unknown, 4 lines of the door log could not be read" in report
     for said in ("1 foreign or damaged line (2)", "1 line with the unknown event 'kicked' (3)", "(4)", "(5)"):
         assert said in report
 

@@ -26,7 +26,7 @@ from fsm.monitor.judgement.part import WHOLE, Chosen, Part, Story, Teller, check
 from fsm.monitor.judgement.properties import PropertyWatch, stated
 from fsm.recordings import Source, open_recording, open_together
 from fsm.recordings.form import HISTORY, TRACE, Recording, RecordingForm
-from fsm.recordings.line_reader import BROKEN_OFF, FOREIGN, INCOMPLETE
+from fsm.recordings.line_reader import BROKEN_OFF, INCOMPLETE
 from fsm.recordings.time_order import SHORTEST, Assume, Restarts
 from fsm.trace import Batch, Line
 from fsm.verdict import Holds, Unknown
@@ -155,10 +155,10 @@ class Judging:
         )
         if self._watches:
             found = tuple(watch.added_to(each) for watch, each in zip(self._watches, found, strict=True))
-        unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.form is TRACE else 0
+        unread = sum(notes[each] for each in (*notes.places, INCOMPLETE)) if recording.form.strict else 0
         why = "the compressed data end early, and the missing part is not judged" if notes[BROKEN_OFF] else ""
         if unread:
-            why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
+            why = f"{unread} {'line' if unread == 1 else 'lines'} of the {recording.form.title} could not be read"
         if why:
             found = tuple(_mark_incomplete(each, why) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
