@@ -10,7 +10,7 @@ from fsm.trace import Phase
 
 
 class WrittenMeaning(Form):
-    """What a line or a word means."""
+    """The meaning of a line or of a word."""
 
     event: str | None = Field(None, description="The event, as the model names it. If empty, the line is skipped.")
     phase: Phase | None = Field(None, description="The part of a call, such as request. If empty, the whole call.")

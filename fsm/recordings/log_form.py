@@ -25,7 +25,7 @@ from fsm.recordings.json_lines import EARLIEST
 from fsm.recordings.line_reader import LISTED, Notes, decoded
 from fsm.trace import LATEST, Line, Observation, Phase, nanoseconds
 
-Words: TypeAlias = Mapping[str, str]  # values of fields of an observation
+FieldTexts: TypeAlias = Mapping[str, str]  # values of fields of an observation
 
 FIELDS: Final = ("event", "entity", "of", "phase", "reply", "shows", "met", "output", "detail")
 TIME: Final = "time"
@@ -65,9 +65,9 @@ class LogForm:
 
     name: str
     written: WrittenLogForm
-    patterns: tuple[tuple[str, Words], ...]
+    patterns: tuple[tuple[str, FieldTexts], ...]
     paths: Mapping[str, tuple[str, ...]]
-    tables: Mapping[str, Mapping[str, Words]]
+    tables: Mapping[str, Mapping[str, FieldTexts]]
 
     def open(self, opening: Opening) -> Recording:
         found, written = opening.recorded(opening.batches(partial(self.read, opening.notes))), self.written
@@ -103,7 +103,7 @@ class LogForm:
     def matched(self, line: bytes) -> tuple[Mapping[str, str], dict[str, Any]]:
         """Return the words on *line*, and what such lines mean. Both are empty if the form does not match the line."""
         document = decoded(line, _ANYTHING) if self.paths else None
-        fixed: Words = {}
+        fixed: FieldTexts = {}
         texts = {name: _text_at(document, path) for name, path in self.paths.items()}
         if self.patterns:
             matches = ((compiled(pattern, self.name).fullmatch(line), fixed) for pattern, fixed in self.patterns)
@@ -173,7 +173,7 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
     lines = written.line if isinstance(written.line, list) else [written.line]
     phases = written.phases or {each: each for each in get_args(Phase) if each}
     simple = {"reply": written.replies, "shows": written.shows, "met": written.shows}
-    tables: dict[str, dict[str, Words]]
+    tables: dict[str, dict[str, FieldTexts]]
     tables = {name: {word: {name: each} for word, each in table.items()} for name, table in simple.items()}
     tables["phase"] = {word: {"phase": each} for word, each in phases.items()}
     tables["event"] = {word: _meaning(each, "event") for word, each in written.events.items()}
@@ -197,7 +197,7 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
     )
 
 
-def _meaning(each: str | WrittenMeaning, name: str = "") -> Words:
+def _meaning(each: str | WrittenMeaning, name: str = "") -> FieldTexts:
     return {name: each} if isinstance(each, str) else each.model_dump(exclude={"match"}, exclude_none=True)
 
 
