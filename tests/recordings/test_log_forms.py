@@ -128,7 +128,7 @@ what?
 2026-11-27T10:00:01Z kicked d1
 2026-11-27T10:00:02Z pushed d1 -> odd
 yesterday pushed d1 -> fine
-2026-11-27T10:00:03Z pulled d1 -> none
+2026-11-27T10:00:03Z pulled d1 -> fine
 """
 
 
@@ -140,7 +140,9 @@ def test_what_is_unknown_is_counted_and_shown(folder: Path) -> None:
     kicked, odd = "lines with the unknown event 'kicked'", "lines with the unknown reply 'odd'"
     assert {FOREIGN: [2], kicked: [3], odd: [4], UNTIMED: [5]} == notes
     assert dict.fromkeys(notes, 1) | {"lines": 6} == found.notes
-    report = " ".join(fsm("judge", "--form", "door", "odd.log", cwd=folder).stdout.split())
+    done = fsm("judge", "--form", "door", "odd.log", cwd=folder)
+    report = " ".join(done.stdout.split())
+    assert 3 == done.returncode
     assert "door unknown, 4 lines of the door log could not be read" in report
     for said in ("1 foreign or damaged line (2)", "1 line with the unknown event 'kicked' (3)", "(4)", "(5)"):
         assert said in report
