@@ -75,10 +75,7 @@ class LogForm:
         return replace(found, hidden=tuple(written.unseen), fresh=written.fresh, relative=relative)
 
     def read(self, notes: Notes, line: bytes, number: int | Line) -> Numbered:
-        """Yield the observation on *line*, or count the line in *notes*.
-
-        If a word of the line is unknown, nothing is known about its entity from there on.
-        """
+        """Yield the observation on *line*, or count it in *notes*. An unknown word makes its entity's state unknown."""
         if not line.strip():
             return
         line = line if line.isascii() else line.decode(errors="replace").encode()
@@ -140,7 +137,7 @@ class LogForm:
                 at = int(number[1]) * factor + int((number[2] or "").ljust(9, "0")) * factor // 10**9
         elif form != "rfc3339":
             text, form = (text, form) if "%z" in form else (f"{text} {zone}", f"{form} %z")
-            with suppress(ValueError, OverflowError):
+            with suppress(ValueError, OverflowError, re.error):
                 at = nanoseconds(datetime.strptime(text, form).isoformat())  # noqa: DTZ007  (it has %z)
         elif (at := nanoseconds(text + zone)) is None:
             at = nanoseconds(text)
@@ -172,10 +169,9 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
     written, folder = file.written, Path(path).parent
     lines = written.line if isinstance(written.line, list) else [written.line]
     phases = written.phases or {each: each for each in get_args(Phase) if each}
-    simple = {"reply": written.replies, "shows": written.shows, "met": written.shows}
+    simple = {"phase": phases, "reply": written.replies, "shows": written.shows, "met": written.shows}
     tables: dict[str, dict[str, FieldTexts]]
     tables = {name: {word: {name: each} for word, each in table.items()} for name, table in simple.items()}
-    tables["phase"] = {word: {"phase": each} for word, each in phases.items()}
     tables["event"] = {word: _meaning(each, "event") for word, each in written.events.items()}
     form = LogForm(
         name=name,
@@ -235,8 +231,7 @@ def _problems(form: LogForm, file: File[WrittenLogForm]) -> Iterator[Problem]:
 
 
 def _misnamed(form: LogForm, names: list[tuple[Keys, str]], problem: Callable[..., Problem]) -> Iterator[Problem]:
-    written = form.written
-    known = (*FIELDS, TIME, *written.arguments)
+    known, written = (*FIELDS, TIME, *form.written.arguments), form.written
     for index, (where, name) in enumerate(names):
         if name not in known:
             hint = f"{nearest(name, known, of='names')}; add it to [arguments], or use a group without a name"
