@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import re
 import time
+import tomllib
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 from commands import fsm
 from hypothesis import given, settings
@@ -16,14 +19,16 @@ from hypothesis import strategies as st
 from thorough import amount
 
 from fsm.errors import InputError
+from fsm.language.form_file import WrittenLogForm
 from fsm.language.library import home
+from fsm.language.vocabularies import schema
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import form_named, open_recording
 from fsm.recordings.line_reader import FOREIGN
 from fsm.recordings.log_form import OTHERS, SKIPPED, UNTIMED
 from fsm.recordings.sources import Rotated
-from fsm.trace import Observation
+from fsm.trace import Observation, nanoseconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -332,6 +337,21 @@ def test_errors_have_a_code_and_a_line(text: str, code: str, line: int, what: st
     assert [(code, line)] == [(each.code, each.line) for each in caught.value.problems], caught.value
     assert what in str(caught.value)
     assert all(each.hint for each in caught.value.problems)
+
+
+@pytest.mark.parametrize(("text", "code"), [(text, code) for text, code, *_ in WRONG if code != "FSM004"])
+def test_the_schema_finds_what_it_can(text: str, code: str) -> None:
+    """An editor marks unknown words and wrong values. It accepts forms whose errors concern several words."""
+    valid = jsonschema.Draft202012Validator(schema(WrittenLogForm)).is_valid(tomllib.loads(text))
+    assert (code not in {"FSM010", "FSM012"}) == valid
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_form_can_be_sent_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(form_named("door")))  # noqa: S301
+
+    assert form_named("door").title == sent.title
+    assert nanoseconds("2026-11-27T10:00:00.5Z") == sent.time(LOG.encode().splitlines()[0])
 
 
 def test_several_errors_are_reported_together(folder: Path) -> None:
