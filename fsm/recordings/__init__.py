@@ -16,10 +16,9 @@ from typing import Final, NamedTuple, Protocol
 
 from fsm import entry_points
 from fsm.entry_points import loaded
-from fsm.errors import contents, documented, is_file, nearest, of_extra, refused
+from fsm.errors import documented, is_file, nearest, of_extra, refused
 from fsm.language.library import is_path
-from fsm.language.read import table_at
-from fsm.language.read.toml import LARGEST
+from fsm.language.read import content, table_at
 from fsm.recordings import histories, json_lines
 from fsm.recordings.form import (
     HISTORY,
@@ -61,7 +60,7 @@ def form_named(name: str) -> RecordingForm:
         return form_in_file(name, Path(name).stem)
     project, file, generic = {}, f"forms/{name}.toml", {each.name: each for each in (TRACE, HISTORY)}
     if is_file(PROJECT):
-        project = table_at(contents(PROJECT, most=LARGEST, code="FSM220", hint="correct it"), _FORMS, path=PROJECT)
+        project = table_at(content(PROJECT), _FORMS, path=PROJECT)
     found = generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm)
     places = [*["fsm or an installed package"] * bool(found), *[file] * is_file(file), *[PROJECT] * (name in project)]
     if len(places) > 1:

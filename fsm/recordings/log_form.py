@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from os.path import normpath
 from pathlib import Path
 from typing import Any, Final, TypeAlias, get_args
 
@@ -188,7 +189,7 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
         title=written.title or name,
         open=form.open,
         time=form.time_of,
-        machines=tuple(str(folder / each) if is_path(each) else each for each in machines),
+        machines=tuple(normpath(folder / each) if is_path(each) else each for each in machines),
         strict=True,
     )
 
