@@ -52,6 +52,7 @@ NAVIGATION: Final = {
         "reference/property-language",
         "reference/system-language",
         "reference/trace-format",
+        "reference/log-forms",
         "reference/exec-protocol",
         "reference/library",
         "reference/api",

@@ -44,7 +44,7 @@ def rows(*, foreign: bool) -> dict[str, str]:
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @options.recording_option("Judge TRACE together with FILE, another recording of the same run; see above.")
 @options.text_option(
-    "--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: detected automatically."
+    "--form", "recorded", metavar="NAME", help="Form of the recording: a name, or a form file. Default: detected."
 )
 @options.model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(
@@ -178,7 +178,7 @@ def command(
             return judge_modes.judge_on_cluster(ctx.params, master)
         return judge_modes.follow(ctx.params, part)
     traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))
-    source = Rotated(names=traces) if rotated else None
+    source = Rotated(names=traces, form=recorded) if rotated else None
     size = options.sizes((*traces, calls))
     traces = (", ".join(traces),) if rotated else traces
     twice = form == "html"

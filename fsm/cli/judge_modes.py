@@ -127,7 +127,8 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
         counted = stack.enter_context(_serve_metrics(listening, given["fail_on"])) if listening else None
         restarts = Restarts(assume=assume, shortest=given["shortest_restart"] * 1_000_000)
         source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
-        recording = open_recording(name, restarts=restarts, source=source, settle=round(given["settle"] * 1e9))
+        settle = round(given["settle"] * 1e9)
+        recording = open_recording(name, form=given["recorded"], restarts=restarts, source=source, settle=settle)
         if profile == AUTO:
             recording = read_ahead(recording, followed=True)
         models = tuple(dict.fromkeys(given["models"]))
@@ -172,7 +173,7 @@ def _serve_metrics(listening: tuple[str, int], fail_on: Level) -> Iterator[Metri
 
 # Options that do not work on a cluster, because they need a whole recording in one place or report more than a summary.
 _WHOLE: Final = (
-    *("calls", "properties", "only", "every", "follow", "metrics", "rotated"),
+    *("calls", "recorded", "properties", "only", "every", "follow", "metrics", "rotated"),
     *("since", "until", "entity", "coverage"),
 )
 

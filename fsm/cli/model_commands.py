@@ -12,6 +12,7 @@ from fsm.cli import options
 from fsm.command_options import profile_option
 from fsm.entry_points import PluginWarning
 from fsm.errors import InputError
+from fsm.language.form_file import WrittenLogForm
 from fsm.language.library import Role, foreign_models, is_system, load, load_any, load_system, roles
 from fsm.language.machine_file import Form, Written
 from fsm.language.vocabularies import Stated, WrittenFaults, WrittenSystem, schema
@@ -125,13 +126,14 @@ FORMS: Final[Mapping[str, type[Form]]] = {
     "systems": WrittenSystem,
     "properties": Stated,
     "faults": WrittenFaults,
+    "forms": WrittenLogForm,
 }
 
 
 @click.command("schema")
 @click.option("--of", "form", type=click.Choice(list(FORMS)), default="models", help="Kind of file.")
 def schema_command(form: str) -> int:
-    """Print the JSON Schema of model, system, property or fault files, for editors.
+    """Print the JSON Schema of model, system, property, fault or form files, for editors.
 
     \b
     fsm schema > fsm-models.schema.json

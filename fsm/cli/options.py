@@ -232,7 +232,8 @@ def recording_option(about: str) -> Callable[[FC], FC]:
 
 def judge_option(parameter: str) -> str:
     """Return the option of ``fsm judge`` for *parameter*."""
-    return {"calls": "--with", "only": "--property", "every": "--all"}.get(parameter, f"--{parameter}")
+    names = {"calls": "--with", "recorded": "--form", "only": "--property", "every": "--all"}
+    return names.get(parameter, f"--{parameter}")
 
 
 ANY_NUMBER: Final = -1

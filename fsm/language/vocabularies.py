@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field, StringConstraints, Tag
 
+from fsm.language.form_file import WrittenLogForm
 from fsm.language.machine_file import (
     BY_FORM,
     Cited,
@@ -263,14 +264,13 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
     ),
     WrittenSystem: ("system", "Machines that step together: the parts, and their joint events."),
     Stated: ("property", "Properties of a lifecycle, each with its source."),
+    WrittenLogForm: ("form", "How to read the log of a program: its lines, and the meaning of their words."),
     WrittenFaults: ("faults", "The calls that 'fsm proxy --rules' delays, fails or cancels."),
 }
 
 
 def schema(form: type[Form] = Written) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a model file, or of the kind of file that *form* describes.
-
-    The schema does not detect errors such as unknown state names. :func:`fsm.language.build.build` detects them.
+    """Return the JSON Schema (draft 2020-12) of the kind of file that *form* describes. It does not check names.
 
     >>> schema()["required"]
     ['machine', 'states', 'event']

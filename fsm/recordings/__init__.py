@@ -14,8 +14,11 @@ from os.path import isdir
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from fsm import entry_points
 from fsm.entry_points import loaded
-from fsm.errors import documented, of_extra, refused
+from fsm.errors import documented, is_file, nearest, of_extra, refused
+from fsm.language.library import is_path
+from fsm.language.read import content, table_at
 from fsm.recordings import histories, json_lines
 from fsm.recordings.form import (
     HISTORY,
@@ -25,11 +28,11 @@ from fsm.recordings.form import (
     Recording,
     RecordingForm,
     foreign_forms,
-    form_named,
     own_forms,
     recognised,
 )
 from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Notes, Piece, estimated_size
+from fsm.recordings.log_form import form_in_file
 from fsm.recordings.time_order import Restarts
 from fsm.trace import Line, Observation, batch
 
@@ -45,6 +48,29 @@ SUFFIXES: Final = (".parquet", ".arrow")
 
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
+
+
+PROJECT: Final = "pyproject.toml"
+_FORMS: Final = ("tool", "fsm", "form")  # the table of the project file that contains forms
+
+
+def form_named(name: str) -> RecordingForm:
+    """Return the form *name*: the path of a form file, a form of a package, or a form in the current folder."""
+    if is_path(name):
+        return form_in_file(name, Path(name).stem)
+    project, file, generic = {}, f"forms/{name}.toml", {each.name: each for each in (TRACE, HISTORY)}
+    if is_file(PROJECT):
+        project = table_at(content(PROJECT), _FORMS, path=PROJECT)
+    found = generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm)
+    places = [*["fsm or an installed package"] * bool(found), *[file] * is_file(file), *[PROJECT] * (name in project)]
+    if len(places) > 1:
+        hint = "rename one of the forms, or give the path of the file"
+        raise refused(name, "FSM220", f"several forms have this name: {' and '.join(places)}", hint)
+    if not places:
+        known = [*generic, *entry_points.own(entry_points.FORMS), *entry_points.foreign_names(entry_points.FORMS)]
+        known += [*project, *sorted(each.stem for each in Path("forms").glob("*.toml"))]
+        raise refused(name, "FSM220", "this is not the name of a form of recording", nearest(name, known, of="forms"))
+    return found or form_in_file(places[0], name, at=() if places == [file] else (*_FORMS, name))
 
 
 def open_recording(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 import msgspec
 
 from fsm import entry_points
-from fsm.errors import nearest, refused
+from fsm.errors import refused
 from fsm.recordings import histories, json_lines
 from fsm.recordings.json_lines import TraceHeader
 from fsm.recordings.line_reader import Piece, decoded
@@ -33,6 +33,10 @@ HEAD: Final = 1 << 16
 
 
 _LINES: Final = 64
+
+
+def _is_never_recognised(_head: bytes) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,11 +79,12 @@ class RecordingForm:
             ``detail``), or to an empty string. The reply contains the id of the new entity.
         reaches: The calls that also act on the entities inside the entity that they name.
         status: The call whose result is on a separate line.
+        strict: Whether the verdict is unknown if a line cannot be read, or has an event that its model does not have.
     """
 
     name: str
     title: str
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes], bool] = _is_never_recognised
     open: Callable[[Opening], Recording]
     about: str = ""
     claims: Callable[[str], bool] | None = None
@@ -101,6 +106,7 @@ class RecordingForm:
     creates: Mapping[str, str] = field(default_factory=dict)
     reaches: frozenset[str] = frozenset()
     status: str = ""
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +198,7 @@ class Opening:
             if (seen := read(line)) is not None:
                 yield number, seen
             elif line.strip():
-                self.notes.add_foreign(number)
+                self.notes.add(number)
 
         return self.recorded(self.batches(observed))
 
@@ -277,6 +283,7 @@ TRACE: Final = RecordingForm(
     about="in fsm's own format",
     sniff=_is_trace,
     open=_open_trace,
+    strict=True,
 )
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history
@@ -293,14 +300,6 @@ def own_forms() -> tuple[RecordingForm, ...]:
 
 def foreign_forms() -> tuple[RecordingForm, ...]:
     return tuple(each for _, each in entry_points.foreign_objects(entry_points.FORMS, RecordingForm))
-
-
-def form_named(name: str) -> RecordingForm:
-    generic = {each.name: each for each in (TRACE, HISTORY)}
-    if found := generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm):
-        return found
-    known = [*generic, *entry_points.own(entry_points.FORMS), *entry_points.foreign_names(entry_points.FORMS)]
-    raise refused(name, "FSM220", "this is not the name of a form of recording", nearest(name, known, of="forms"))
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:

@@ -254,7 +254,7 @@ class Trace:
         if partial and own(line) is None:
             self.notes[INCOMPLETE] += 1
         elif self.lenient:
-            self.notes.add_foreign(number)
+            self.notes.add(number)
         else:
             self._problems += [
                 Problem(path=self.name, line=number, code="FSM219", what=what, hint=hint) for what, hint in mistakes

@@ -235,15 +235,19 @@ LISTED: Final = 5
 
 
 class Notes(Counter[str]):
+    """Counts what was noticed while reading. ``places`` contains the first lines of notes about lines."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.foreign: list[int | Line] = []
+        self.places: dict[str, list[int | Line]] = {}
 
-    def add_foreign(self, line: int | Line) -> None:
-        self[FOREIGN] += 1
-        if len(self.foreign) < LISTED:
-            self.foreign.append(line)
+    def add(self, line: int | Line, note: str = FOREIGN) -> None:
+        self[note] += 1
+        if self[note] <= LISTED:
+            self.places.setdefault(note, []).append(line)
 
     def join(self, other: Notes, file: str) -> None:
         self.update(other)
-        self.foreign = [*self.foreign, *(Line.of(each, file) for each in other.foreign)][:LISTED]
+        for note, lines in other.places.items():
+            own = self.places.setdefault(note, [])
+            own += [Line.of(each, file) for each in lines[: LISTED - len(own)]]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fsm.errors import refused, stdin
-from fsm.recordings import either
+from fsm.recordings import either, form_named
 from fsm.recordings.form import UNKNOWN, RecordingForm, own_forms, recognised
 from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece, unreadable
 
@@ -167,6 +167,7 @@ class _File(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotated:
     names: Sequence[str]
+    form: str = ""
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
         """Yield the lines of each file, marking gaps between files.
@@ -174,7 +175,8 @@ class Rotated:
         Raise :class:`InputError` if the files do not look like parts of the same rotated recording.
         """
         latest, before = 0, ""
-        files = sorted(filter(None, map(_file, self.names)), key=lambda file: file[:2])
+        known = form_named(self.form) if self.form else None
+        files = sorted(filter(None, (_file(name, known) for name in self.names)), key=lambda file: file[:2])
         for first, name, form, began in files:
             wrong = ""
             if form is not files[0].form:
@@ -194,10 +196,10 @@ class Rotated:
             before = name
 
 
-def _file(name: str) -> _File | None:
+def _file(name: str, form: RecordingForm | None) -> _File | None:
     if name == STDIN:
         raise refused(name, "FSM217", "standard input cannot be sorted by time", "give the rotated files")
-    form, lines = None, False
+    lines = False
     for piece in LineReader(name=name, notes=Counter()):
         form = form or recognised(name, piece.lines)
         for line in piece.lines:

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from fsm.errors import harmless
 from fsm.machine.findings import Assumed, Deviated, Finding, Judgement, Violation
 from fsm.monitor.provenance import provenance
+from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single, why, words
 from fsm.trace import Line, Observation
 
@@ -30,7 +31,8 @@ def json(report: Report, *, indent: int | None = 2) -> str:
                 **picked(judged, file="name", kind="form.title", version="version?", detected="detected?"),
                 "verdict": report.of(judged).word,
                 "notes": dict(judged.notes),
-                "foreign": _lines(judged.foreign),
+                "foreign": _lines(judged.places.get(FOREIGN, ())),
+                "places": {note: _lines(lines) for note, lines in judged.places.items()},
                 "machines": [_judgement(report, judgement) for judgement in judged.judgements],
                 "stories": [_story(story) for story in judged.stories],
             }

@@ -15,7 +15,6 @@ from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
 from fsm.monitor.provenance import Provenance, RuledOut, provenance
 from fsm.recordings.form import HISTORY, own_forms
-from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single, why, words
 from fsm.report.lanes import stretch_lines
 from fsm.report.layout import LABEL, PLAIN, Layout, joined
@@ -151,7 +150,7 @@ class _Writer:
             f"{how}: {known}" if known else "",
         )
         if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
-            yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
+            yield f"  how to judge a log of your own: {documented('reference/log-forms')}"
         yield from self._verdict(judged)
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
@@ -226,13 +225,14 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return *note* with its count. For foreign lines, add the locations of the first few.
+    """Return *note* with its count. Add the locations of the first few lines, if they are known.
 
+    >>> from fsm.recordings.line_reader import FOREIGN
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
     >>> noted(Judged(**told), FOREIGN)
     '3 foreign or damaged lines'
-    >>> noted(Judged(**told, foreign=(Line("a", 7), Line("b", 2))), FOREIGN)
+    >>> noted(Judged(**told, places={FOREIGN: (Line("a", 7), Line("b", 2))}), FOREIGN)
     '3 foreign or damaged lines (7, b:2 and others)'
     >>> [noted(Judged(**told | {"notes": {each: 1}}), each) for each in ("crashes", "ends of unknown doors or jobs")]
     ['1 crash', '1 end of unknown doors or jobs']
@@ -240,9 +240,9 @@ def noted(judged: Judged, note: str) -> str:
     count = judged.notes[note]
     singular = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", note, count=1)
     counted = f"{count:,} {singular if count == 1 else note}"
-    places = [words.place(line, judged.name).removeprefix(":") for line in judged.foreign]
+    places = [words.place(line, judged.name).removeprefix(":") for line in judged.places.get(note, ())]
     rest = " and others" if count > len(places) else ""
-    return f"{counted} ({visible(', '.join(places))}{rest})" if note == FOREIGN and places else counted
+    return f"{counted} ({visible(', '.join(places))}{rest})" if places else counted
 
 
 STATES: Final = 6  # maximum number of states to list by name

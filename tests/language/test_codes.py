@@ -90,12 +90,13 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM0": ("example.toml", "show example.toml", (DOOR,)),
     "FSM1": ("example.toml", "show example.toml", (DOOR, JOB, SAFE)),
     "FSM2": ("history.edn", "judge --model cri-container history.edn", ()),
+    "FSM24": ("forms/example.toml", "judge --form example --model door.toml door.log", ()),
     "FSM3": ("properties/door.toml", "check properties/door.toml --profile none", (PROPERTIES,)),
     "FSM4": ("drawing.txt", "diff door.toml drawing.txt", ()),
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
     "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
 }
-"""For each family of codes, the file name of an example, the command to run, and possible surrounding texts."""
+"""For each family of codes, or part of a family, the file name of an example, the command to run, and possible surrounding texts."""
 
 
 JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
@@ -113,17 +114,21 @@ COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
 """
 
 
+def reader(code: str) -> tuple[str, str, tuple[str, ...]]:
+    return READERS.get(code[:5]) or READERS[code[:4]]
+
+
 def text_of(code: str, snippet: str) -> str:
     """Return *snippet* as a complete file."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
-    text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
+    text = next((each for each in reader(code)[2] if each.count(place) == 1), "")
     return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("examples")
-    for name in ("logs", "models", "properties", "systems"):
+    for name in ("forms", "logs", "models", "properties", "systems"):
         (folder / name).mkdir()
     recording = (RECORDINGS / "containerd-1.7.24.log").read_bytes()
     call = "{:type :invoke, :f :start, :process 0}\n"
@@ -152,6 +157,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "one-run.edn": call,
         "status.go": drawing,
         "door.txt": drawing,
+        "door.log": "26/11/2026 12:00:00 push d1\n",
         "wiki.txt": f"{'+------+   ' * 9}\n{'| shut |   ' * 9}\n{'+------+   ' * 9}\n\n" * 1_250,
         "states.md": 2 * "```mermaid\nstateDiagram-v2\n  shut --> open: kick\n```\n",
         "containers/c1/status": '{"Version":"v1","Cr',
@@ -202,7 +208,7 @@ def _listening(folder: Path) -> Iterator[None]:
 def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
     command, overwritten = example, {}
     if not example.startswith("fsm "):
-        name, command, _ = READERS[code[:4]]
+        name, command, _ = reader(code)
         overwritten = {each: each.read_bytes() for each in [folder / name] if each.exists()}
         text = text_of(code, example) + "\n" + ('{"entity": "c1", "event": "stop"}' if code == "FSM205" else "")
         # An escape such as \x1b in an example stands for that byte.

@@ -190,6 +190,15 @@ def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> Non
     assert "Traceback" not in found.stdout + found.stderr
 
 
+def test_forms_of_logs_do_not_ask_for_tests(repository: Path) -> None:
+    """A table with forms is no error. Without another word in it, models are not collected."""
+    form = "[tool.fsm.form.door]\nline = '(?P<event>.)(?P<entity>.)'\n"
+    asks(repository, form)
+    assert "no tests ran" in called(repository, "models").stdout
+    asks(repository, f"{form}[tool.fsm.against]\n")
+    assert "1 passed" in called(repository, "models").stdout
+
+
 MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Jammed"\n'
 
 

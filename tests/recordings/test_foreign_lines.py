@@ -49,7 +49,7 @@ def test_the_first_are_named(lines: list[bytes], count: int, tmp_path: Path) -> 
     found = judge(path, lenient=True)
 
     assert found.notes.get(FOREIGN, 0) == count
-    assert found.foreign == tuple(Line(str(path), number) for number in foreign[:LISTED])
+    assert found.places.get(FOREIGN, ()) == tuple(Line(str(path), number) for number in foreign[:LISTED])
 
 
 def test_those_of_two_files_name_the_file(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
 from fsm.recordings import decoded_columns, json_lines, line_reader, open_recording, tables
 from fsm.recordings.json_lines import Trace, TraceHeader
+from fsm.recordings.line_reader import FOREIGN
 from fsm.recordings.time_order import Restarts
 from fsm.trace import Columns, Key, Observation, key, nanoseconds
 
@@ -144,7 +145,7 @@ def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, la
         found += zip(rest.lines, rest.observations, strict=True)
     except InputError as error:
         problems = error.problems
-    return Found(found, trace.notes, trace.notes.foreign, problems)
+    return Found(found, trace.notes, trace.notes.places.get(FOREIGN, []), problems)
 
 
 def _same(columns: Columns, index: int, seen: Observation) -> None:

@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
     assert hint in problem.hint
 
     lenient = judge(trace, lenient=True)
-    assert (lenient.notes[FOREIGN], lenient.foreign) == (1, (Line(str(trace), 3),))
+    assert (lenient.notes[FOREIGN], lenient.places[FOREIGN]) == (1, (Line(str(trace), 3),))
     assert lenient.judgements[0].verdict == Unknown(why="1 line of the trace could not be read")
     assert lenient.judgements[0].observations == 2
 

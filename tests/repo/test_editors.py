@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-KINDS: Final = ("models", "systems", "properties")
+KINDS: Final = ("models", "systems", "properties", "forms")
 PAGE: Final = (ROOT / "docs" / "how-to" / "editors.md").read_text(encoding="utf-8")
 
 

@@ -462,7 +462,7 @@ def test_json_has_the_documented_keys() -> None:
     keys: list[tuple[dict[str, Any], str]] = [
         (document, "verdict fail_on recordings problems"),
         (problem, "file line code what hint link"),
-        (recording, "file kind version detected verdict notes foreign machines stories"),
+        (recording, "file kind version detected verdict notes foreign places machines stories"),
         (machine, "machine verdict why entities observations notes findings tolerated assumed cells fields properties"),
         (finding, "kind what count others entities clause first"),
         (finding["clause"], "name says level source link"),

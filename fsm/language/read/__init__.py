@@ -147,8 +147,16 @@ def content(path: str | Path) -> bytes:
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
-def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
-    """Parse *data* as a file of type *form*. *path* is used only in error messages.
+def table_at(data: bytes, at: Keys, *, path: str) -> dict[str, Any]:
+    """Return the table *at* of a file, which is empty if there is no such table."""
+    found: Any = _document(data.removeprefix(codecs.BOM_UTF8), path)
+    for key in at:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def parse(data: bytes, form: type[F], *, path: str, at: Keys = ()) -> File[F]:
+    """Parse the table *at* of a file, or the whole file, as *form*. *path* is used only in error messages.
 
     >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):
@@ -156,8 +164,8 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
         see https://toml.io/en/v1.0.0
     """
     data = data.removeprefix(codecs.BOM_UTF8)
-    content = _document(data, path)
-    lines = locate(data)
+    content = table_at(data, at, path=path)
+    lines = Lines(of={key[len(at) :]: line for key, line in locate(data).of.items() if key[: len(at)] == at})
     if obeyed := tuple(find_control_characters(content, path, lines)):
         raise InputError(obeyed)
     try:

@@ -4,7 +4,7 @@ A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judge
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
@@ -26,7 +26,7 @@ from fsm.monitor.judgement.part import WHOLE, Chosen, Part, Story, Teller, check
 from fsm.monitor.judgement.properties import PropertyWatch, stated
 from fsm.recordings import Source, open_recording, open_together
 from fsm.recordings.form import HISTORY, TRACE, Recording, RecordingForm
-from fsm.recordings.line_reader import BROKEN_OFF, FOREIGN, INCOMPLETE
+from fsm.recordings.line_reader import BROKEN_OFF, INCOMPLETE
 from fsm.recordings.time_order import SHORTEST, Assume, Restarts
 from fsm.trace import Batch, Line
 from fsm.verdict import Holds, Unknown
@@ -36,11 +36,11 @@ from fsm.verdict import Holds, Unknown
 class Judged:
     """The judgements of one recording, in the order of the machines.
 
-    ``notes`` counts the lines that are foreign, damaged or not relevant. ``foreign`` contains the first foreign or
-    damaged lines, except for a log, whose lines have no common form. ``version`` is the name and version of the
-    recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty string.
-    ``stories`` are the stories that were requested. ``detected`` describes the result of profile detection if it
-    was requested.
+    ``notes`` counts the lines that are foreign, damaged or not relevant. ``places`` contains the first lines of some
+    notes, such as foreign lines, except for a log whose lines have no common form. ``version`` is the name and version
+    of the recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty
+    string. ``stories`` are the stories that were requested. ``detected`` describes the result of profile detection if
+    it was requested.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Judged:
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str
-    foreign: tuple[Line, ...] = ()
+    places: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     profile: str = ""
     stories: tuple[Story, ...] = ()
     detected: str = ""
@@ -101,7 +101,7 @@ class Judging:
                 seen=seen,
                 fresh=fresh,
                 outputs=recording.outputs,
-                own=recording.form is TRACE,
+                own=recording.form.strict,
                 every=every,
                 wanted=self.chosen.wanted,
                 ids=recording.form.ids,
@@ -155,10 +155,10 @@ class Judging:
         )
         if self._watches:
             found = tuple(watch.added_to(each) for watch, each in zip(self._watches, found, strict=True))
-        unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.form is TRACE else 0
+        unread = sum(notes[each] for each in (*notes.places, INCOMPLETE)) if recording.form.strict else 0
         why = "the compressed data end early, and the missing part is not judged" if notes[BROKEN_OFF] else ""
         if unread:
-            why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
+            why = f"{unread} {'line' if unread == 1 else 'lines'} of the {recording.form.title} could not be read"
         if why:
             found = tuple(_mark_incomplete(each, why) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
@@ -170,7 +170,7 @@ class Judging:
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
-            foreign=tuple(Line.of(each, recording.name) for each in notes.foreign),
+            places={each: tuple(Line.of(line, recording.name) for line in notes.places[each]) for each in notes.places},
             profile=self.version,
             stories=tuple(story for teller in self._tellers for story in teller.told()),
             detected=f"{self.detected}{later}",
@@ -304,6 +304,9 @@ def _defaults(recording: Recording) -> list[Machine]:
         header = "history" if recording.form is HISTORY else "trace"
         what = f"no header names the machine to which the {header} belongs"
         hint = f'use --model NAME, or begin the file with the line {{"{header}": 1, "machine": "NAME"}}'
+        if recording.form not in {HISTORY, TRACE}:
+            what = f"the form '{recording.form.name}' names no machine that judges such a recording"
+            hint = "use --model NAME, or add to the file of the form: machine = 'NAME'"
         raise refused(recording.name, "FSM202", what, hint)
     try:
         return [
@@ -318,7 +321,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 def _model_in_reach(name: str, recording: Recording) -> str:
     """Return the model that a header names. If it is a path, the file must be in or below the recording's folder."""
-    if not is_path(name):
+    if not is_path(name) or name in recording.form.machines:
         return name
     folder = Path(recording.name).parent
     try:

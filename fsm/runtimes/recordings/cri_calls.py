@@ -122,7 +122,7 @@ class CriCallReader:
             return
         call = decoded(line, DECODER)
         if call is None:
-            self.notes.add_foreign(number)
+            self.notes.add(number)
             return
         self.version = call.version or self.version
         if unresolved(call.detail):

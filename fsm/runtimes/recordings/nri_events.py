@@ -109,7 +109,7 @@ class NriEventReader:
             return None
         event = decoded(line, DECODER)
         if event is None:
-            self.notes.add_foreign(number)
+            self.notes.add(number)
         elif event.connects:
             self.version = event.version or self.version
             self._new.clear()

@@ -199,10 +199,6 @@ def _begins_with(key: str, head: bytes) -> bool:
     return deciding_key(head) == key
 
 
-def _is_never_recognised(_head: bytes) -> bool:
-    return False
-
-
 def _has_checkpoints(name: str) -> bool:
     return bool(files(name))
 
@@ -256,7 +252,6 @@ EVENTS: Final = _runtime_form(
 COMBINED: Final = _runtime_form(
     name="nri-events-and-calls",
     title="NRI events and calls of one run",
-    sniff=_is_never_recognised,
     open=_open_combined,
     machines=("nri-plugin-contract",),
     ids=True,
@@ -269,7 +264,6 @@ CHECKPOINTS: Final = _runtime_form(
     name="checkpoints",
     title="containerd checkpoints",
     about="the directory in which containerd keeps its containers",
-    sniff=_is_never_recognised,
     open=_open_checkpoints,
     claims=_has_checkpoints,
     machines=("container-status",),
