@@ -91,6 +91,7 @@ class Driven:
     places: tuple[Place, ...]  # those that are known, the initial one first
     step: Callable[[Place, str], Place | None]
     answers: Answers
+    nested: bool
 
 
 _Ways: TypeAlias = list[tuple[dict[str, bool], Place | None]]
@@ -139,7 +140,7 @@ def flattened(drive: Callable[[Any], Driven], machine: object, name: str, form: 
         form=form,
         kind="call",
         initial=names[driven.places[0]],
-        about=_about(path, form, arrows, cells),
+        about=_about(path, form, arrows, driven.nested),
         states=tuple(
             DraftState(name=each, ignores=False, final=place.final, shows=".".join(place.leaves))
             for each, place in states.items()
@@ -148,14 +149,15 @@ def flattened(drive: Callable[[Any], Driven], machine: object, name: str, form: 
     )
 
 
-def _about(path: str, form: str, arrows: Iterable[DraftTransition], places: Iterable[Place]) -> str:
-    words = [f"Imported from {encodable(Path(path).name)}, {form}. Where the library raises an error, the reply is error."]
+def _about(path: str, form: str, arrows: Iterable[DraftTransition], nested: bool) -> str:  # noqa: FBT001
+    words = [
+        f"Imported from {encodable(Path(path).name)}, {form}.",
+        "If the library raises an error, the reply is error.",
+    ]
     if conditions := dict.fromkeys(each.removeprefix(NOT) for arrow in arrows for each in arrow.when):
         words.append(f"Choices of the environment, because Python decides them: {', '.join(conditions)}.")
-    if any(len(place.leaves) > 1 for place in places):
-        words.append("Parallel states are flat: the name of a state lists all that are active.")
-    if any(place.remembers for place in places):
-        words.append("Where history matters, the name of a state says what it remembers.")
+    if nested:
+        words.append("Nested states are flat: a state is named after its active leaves and what its history remembers.")
     return " ".join(words)
 
 
@@ -232,7 +234,7 @@ def drive_transitions(machine: LibraryMachine) -> Driven:
         setattr(machine, word, [])
     machine.on_exception = [lambda *_, **__: None] if machine.on_exception else []
     names = machine.get_nested_state_names() if nested else list(machine.states)
-    states = [machine.get_state(name) for name in names]
+    states: list[Any] = [machine.get_state(name) for name in names]
     for state in states:
         state.on_enter, state.on_exit, state.on_final, state.timeout = [], [], [], 0
     for way in machine.get_transitions():
@@ -256,14 +258,14 @@ def drive_transitions(machine: LibraryMachine) -> Driven:
         leaves = tuple(str(getattr(each, "name", each)) for each in _leaves(saved))
         return Place(leaves=leaves, saved=saved, final=len(leaves) == 1 and bool(machine.get_state(saved).final))
 
-    places = [here()]
-    for name in names if not any(getattr(state, "states", ()) for state in states) else ():
+    places, parents = [here()], [state for state in states if getattr(state, "states", ())]
+    for name in () if parents else names:
         machine.set_state(name, model)  # a flat machine keeps the states that only automatic triggers reach
         places.append(here())
     automatic = {f"to_{name}" for name in names if machine.auto_transitions}
     events = dict.fromkeys(machine.get_nested_triggers() if nested else machine.events)
     events = {each: None for each in events if each not in automatic}
-    return Driven(events=tuple(events), places=tuple(places), step=step, answers=answers)
+    return Driven(events=tuple(events), places=tuple(places), step=step, answers=answers, nested=bool(parents))
 
 
 def _nested(state: Any, kind: type) -> Any:  # noqa: ANN401  (lists or tuples, as deep as the machine)
@@ -317,4 +319,5 @@ def drive_statemachine(kind: Any) -> Driven:  # noqa: ANN401  (a class of a libr
         )
 
     events = tuple(str(each) for each in bare._events if not INTERNAL.fullmatch(each))
-    return Driven(events=events, places=(here(),), step=step, answers=answers)
+    nested = any(state.states for state in bare.states)
+    return Driven(events=events, places=(here(),), step=step, answers=answers, nested=nested)

@@ -155,9 +155,8 @@ def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: st
     if not made and len(known) != 1:
         several = f"the file has {len(known)} machines: {', '.join(known)}"
         what = several if known else f"the file has no {FORMS[library].split(' ', 1)[1]}"
-        hint = (
-            f"write {path}:NAME, where NAME is a class, or with transitions an object or a call such as 'Door(\"oak\")'"
-        )
+        hint = f"write {path}:NAME, a class or an object, or {path}:'Door(\"oak\")'"
+        hint = hint if known else "name a file that defines one; what it imports is seen only with --trust"
         raise refused(path, "FSM518", what, hint)
     made = made or known[0]
     name = name or made.partition("(")[0]

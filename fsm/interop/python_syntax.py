@@ -10,6 +10,7 @@ import ast
 import enum
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
@@ -18,16 +19,36 @@ from typing import Any, Final, NoReturn, TypeAlias
 from fsm.errors import InputError, reason, refused
 
 LIBRARIES: Final = {"transitions": "transitions", "statemachine": "python-statemachine"}
-PARTS: Final = set(  # of the libraries and of `enum`; no other names are imported
-    "Machine HierarchicalMachine LockedMachine LockedHierarchicalMachine AsyncMachine HierarchicalAsyncMachine State "
-    "NestedState AsyncState NestedAsyncState StateMachine StateChart HistoryState HistoryType States Event Enum IntEnum "
-    "StrEnum auto unique core extensions nesting asyncio states event".split()
-)
-METHODS: Final = set(
-    "add_transition add_transitions add_state add_states add_ordered_transitions add_model remove_transition add_event "
-    "to from_ itself any from_enum Compound Parallel SHALLOW DEEP self_literal cond unless before after on validators "
-    "enter exit invoke __init__".split()
-)
+PARTS: Final = {  # of the libraries and of `enum`; no other names are imported
+    *("Machine", "HierarchicalMachine", "LockedMachine", "LockedHierarchicalMachine", "AsyncMachine", "State", "event"),
+    *(
+        "HierarchicalAsyncMachine",
+        "NestedState",
+        "AsyncState",
+        "NestedAsyncState",
+        "StateMachine",
+        "StateChart",
+        "core",
+    ),
+    *("HistoryState", "HistoryType", "States", "Event", "Enum", "IntEnum", "StrEnum", "auto", "unique", "extensions"),
+    *("nesting", "asyncio", "states"),
+}
+METHODS: Final = {
+    *("add_transition", "add_transitions", "add_state", "add_states", "add_ordered_transitions", "add_model", "to"),
+    *(
+        "remove_transition",
+        "add_event",
+        "from_",
+        "itself",
+        "any",
+        "from_enum",
+        "Compound",
+        "Parallel",
+        "SHALLOW",
+        "DEEP",
+    ),
+    *("self_literal", "cond", "unless", "before", "after", "on", "validators", "enter", "exit", "invoke", "__init__"),
+}
 PLAIN: Final = {"list": list, "tuple": tuple, "dict": dict, "set": set, "object": object}
 MOST: Final = 100_000  # expressions in a file, and items in a list
 
@@ -49,6 +70,7 @@ class SyntaxReader:
     module: str
     names: Scope = field(default_factory=dict)  # of the file
     count: int = 0
+    changed: list[object] = field(default_factory=list)  # values that statements that cannot be read may change
 
     def refuse(self, error: UnknownError) -> NoReturn:
         hint = "write it out; or add --trust, which imports the file, so that Python determines the machine"
@@ -63,8 +85,7 @@ class SyntaxReader:
             except UnknownError as error:
                 if strict or self.concerns(node, scope):
                     self.refuse(error)
-                names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and _stored(each)]
-                scope.update(dict.fromkeys([*names, getattr(node, "name", "")], error))
+                self.lose(node, scope, error)
             except (InputError, RecursionError):
                 raise
             except Exception as error:
@@ -72,7 +93,24 @@ class SyntaxReader:
                 hint = "correct the definition; Python reports the same"
                 raise refused(self.path, "FSM518", what, hint, line=node.lineno) from error
 
-    def concerns(self, node: ast.stmt, scope: Scope) -> bool:
+    def lose(self, node: ast.AST, scope: Scope, error: UnknownError) -> None:
+        scope[getattr(node, "name", "")] = error
+        for each in ast.walk(node):
+            match each:
+                case ast.Name(id=name, ctx=ast.Store()):
+                    scope[name] = error
+                case ast.Name() | ast.Attribute():
+                    with suppress(UnknownError):
+                        self.changed.append(self.value(each, scope))
+
+    def is_changed(self, value: object) -> bool:
+        within = (
+            (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        )
+        plain = isinstance(value, list | dict | set)
+        return (plain and any(each is value for each in self.changed)) or any(map(self.is_changed, within))
+
+    def concerns(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "__name__ == '__main__'"}:
             return False
         if isinstance(node, ast.ClassDef):
@@ -90,7 +128,7 @@ class SyntaxReader:
         within = getattr(value, "__dict__", {}).values() if getattr(value, "__module__", "") == self.module else ()
         return any(of_library(each) and not hasattr(each, "states_map") for each in (value, *within))
 
-    def statement(self, node: ast.stmt, scope: Scope) -> None:  # noqa: C901
+    def statement(self, node: ast.stmt, scope: Scope) -> None:  # noqa: C901, PLR0912
         match node:
             case ast.Import(names=names):
                 for each in names:
@@ -98,20 +136,22 @@ class SyntaxReader:
                     scope[bound] = self.imported(node, each.name if each.asname else bound, "")
             case ast.ImportFrom(module=module, names=names):
                 for each in names:
+                    if each.name == "*":
+                        self.changed += [value for value in scope.values() if isinstance(value, list | dict)]
                     scope[each.asname or each.name] = self.imported(node, module or ".", each.name)
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    self.bind(target, self.value(value, scope), scope)
+                    self.assign(target, value, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self.bind(target, self.value(value, scope), scope)
+                self.assign(target, value, scope)
             case ast.Expr(value=value):
                 self.value(value, scope)
             case ast.ClassDef(name=name):
                 scope[name] = self.type_of(node, scope)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 made: Any = self.function(name, node, scope)
-                for each in reversed(node.decorator_list):
-                    made = self.value(each, scope)(made) if self.concerns(ast.Expr(value=each), scope) else made
+                for decorator in reversed(node.decorator_list):
+                    made = self.value(decorator, scope)(made) if self.concerns(decorator, scope) else made
                 scope[name] = made
             case ast.For(target=target, iter=over, body=body, orelse=[]):
                 for item in self.items(over, scope):
@@ -135,11 +175,19 @@ class SyntaxReader:
                 self.path, "FSM517", f"the file imports '{module}': {reason(error)}", hint, line=node.lineno
             ) from error
 
+    def assign(self, target: ast.expr, node: ast.expr, scope: Scope) -> None:
+        try:
+            self.bind(target, self.value(node, scope), scope)
+        except UnknownError as error:
+            if isinstance(target, ast.Attribute):
+                self.bind(target, error, scope)
+            raise
+
     def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:  # noqa: ANN401
         match target:
             case ast.Name(id=name):
                 scope[name] = value
-            case ast.Attribute(value=node, attr=name) if self.owns(owner := self.value(node, scope)):
+            case ast.Attribute(value=base, attr=name) if self.owns(owner := self.value(base, scope)):
                 setattr(owner, name, value)
             case _:
                 raise UnknownError(target)
@@ -152,7 +200,7 @@ class SyntaxReader:
             return list(found)
         raise UnknownError(node)
 
-    def value(self, node: ast.expr, scope: Scope) -> Any:  # noqa: ANN401, C901
+    def value(self, node: ast.expr, scope: Scope) -> Any:  # noqa: ANN401, C901, PLR0912
         found: Any
         self.count += 1
         if self.count > MOST:
@@ -162,9 +210,7 @@ class SyntaxReader:
                 return found
             case ast.Name(id=name):
                 found = scope.get(name, PLAIN.get(name, UnknownError(node)))
-                if isinstance(found, UnknownError):
-                    raise UnknownError(node, str(found))
-                return found
+                return self.known(node, found)
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
                 many = [self.value(each, scope) for each in parts]
                 return many if isinstance(node, ast.List) else tuple(many) if isinstance(node, ast.Tuple) else set(many)
@@ -182,21 +228,31 @@ class SyntaxReader:
                     self.count += len(one)
                     return one | other if isinstance(op, ast.BitOr) else one + other
             case ast.ListComp(elt=item, generators=[ast.comprehension(target=target, iter=over, ifs=[])]):
-                inner = ChainMap({}, scope)
-                return [self.bind(target, each, inner) or self.value(item, inner) for each in self.items(over, scope)]
+                inner, found = ChainMap({}, scope), []
+                for each in self.items(over, scope):
+                    self.bind(target, each, inner)
+                    found.append(self.value(item, inner))
+                return found
             case ast.Subscript(value=base) if isinstance(found := self.value(base, scope), type):
                 return found  # such as ``StateMachine[Model]``
             case ast.Attribute(value=base, attr=name):
                 owner = self.value(base, scope)
                 if hasattr(owner, name) and self.allows(owner, name):
-                    return getattr(owner, name)
+                    return self.known(node, getattr(owner, name))
             case ast.Call():
                 return self.call(node, scope)
         raise UnknownError(node)
 
+    def known(self, node: ast.AST, value: object) -> object:
+        if isinstance(value, UnknownError) or self.is_changed(value):
+            raise UnknownError(node, str(value) if isinstance(value, UnknownError) else "")
+        return value
+
     def allows(self, owner: Any, name: str) -> bool:  # noqa: ANN401
         if isinstance(owner, ModuleType):
             return name in PARTS
+        if isinstance(owner, list | dict):
+            return name in {"append", "extend", "update"}
         if isinstance(owner, enum.Enum | enum.EnumMeta):
             return name in {"name", "value", *getattr(owner, "__members__", ())}
         kind = owner if isinstance(owner, type) else type(owner)
@@ -209,8 +265,15 @@ class SyntaxReader:
         called: Any = super(scope["__class__"], scope["self"]).__init__ if above else self.value(node.func, scope)
         positional = [self.value(each, scope) for each in node.args]
         named = {str(each.arg): self.value(each.value, scope) for each in node.keywords}
-        if "None" in named or not (self.owns(called) or of_library(called) or called in {*PLAIN.values(), enum.auto}):
+        known = self.owns(called) or of_library(called) or called in {*PLAIN.values(), enum.auto}
+        if "None" in named or not (known or isinstance(getattr(called, "__self__", None), list | dict)):
             raise UnknownError(node)
+        if (body := getattr(called, "body", None)) and called.__name__ != "__init__":
+            error = UnknownError(node, f"'{called.__name__}' is called")
+            if self.concerns(body, self.names) or any(word in ast.unparse(body) for word in ("add_", "Machine(")):
+                self.refuse(error)
+            self.lose(body, self.names, error)
+            raise error
         # An object of a class of python-statemachine would run; only the class itself is needed.
         return None if hasattr(called, "states_map") else called(*positional, **named)
 
@@ -218,21 +281,23 @@ class SyntaxReader:
         """Return a function that does nothing. But if the file calls ``__init__``, its statements are read."""
 
         def described(*positional: object, **named: object) -> None:
-            given = getattr(node, "args", ast.arguments())
             if name != "__init__" or not isinstance(node, ast.FunctionDef):
-                if any(word in ast.unparse(node) for word in ("add_", "Machine(")):
-                    self.refuse(UnknownError(node, f"'{name}' is called"))
                 return
-            inner: Scope = ChainMap({}, {"__class__": scope.get("__class__")}, self.names)
-            defaults = [*zip(reversed(given.args), reversed(given.defaults)), *zip(given.kwonlyargs, given.kw_defaults)]
-            inner.update({each.arg: self.value(default, self.names) for each, default in defaults if default})
-            inner.update(dict(zip((each.arg for each in given.args), positional, strict=False)) | named)
-            if missing := [each.arg for each in (*given.args, *given.kwonlyargs) if each.arg not in inner.maps[0]]:
+            given = node.args
+            own: dict[str, Any] = {}
+            inner = ChainMap(own, {"__class__": scope.get("__class__")}, self.names)
+            defaults: list[tuple[ast.arg, ast.expr | None]] = []
+            defaults += zip(reversed(given.args), reversed(given.defaults), strict=False)
+            defaults += zip(given.kwonlyargs, given.kw_defaults, strict=True)
+            own |= {each.arg: self.value(default, self.names) for each, default in defaults if default}
+            own |= dict(zip((each.arg for each in given.args), positional, strict=False)) | named
+            if missing := [each.arg for each in (*given.args, *given.kwonlyargs) if each.arg not in own]:
                 raise TypeError(f"missing the arguments {', '.join(missing)}")
             self.run(node.body, inner)
 
         described.__name__ = described.__qualname__ = name
         described.__module__ = self.module
+        described.__dict__["body"] = node
         return described
 
     def type_of(self, node: ast.ClassDef, scope: Scope) -> Any:  # noqa: ANN401

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -62,8 +61,7 @@ class M(StateChart):
     go = a.to(b) | b.to(a)
     @go.cond
     def ga(self) -> bool: return GUARDS["ga"]
-    @a.to(a)
-    @b.to(b)
+    @(a.to(a) | b.to(b))
     def stay(self): pass
     @go.validators
     def gb(self):
@@ -168,7 +166,9 @@ class M:
         self.machine = HierarchicalMachine(self, states=["a", "b", sub], initial="a")
         for state in ["a", "b"]:
             self.machine.add_transition("enter", state, "c", conditions=self.ga)
-        self.machine.add_transition("go", "c", "b", unless="gb")
+        moves = []
+        moves.append(["go", "c", "b", None, "gb"])
+        self.machine.add_transitions(moves)
         self.machine.add_transition("leave", "c_y", "a")
 {guards()}
 """,
@@ -246,7 +246,9 @@ def test_the_comparison_notices_each_wrong_outcome(cases: dict[str, str], case: 
     for event in machine.events.values():
         for state, cell in event.cells.items():
             for number, way in enumerate(cell.outcomes) if isinstance(cell, Moves) else ():
-                other = next(each.name for each in machine.states.values() if each.shows != machine.states[way.to].shows)
+                other = next(
+                    each.name for each in machine.states.values() if each.shows != machine.states[way.to].shows
+                )
                 ways = (*cell.outcomes[:number], replace(way, to=other), *cell.outcomes[number + 1 :])
                 cells = {**event.cells, state: replace(cell, outcomes=ways)}
                 wrong = replace(machine, events={**machine.events, event.name: replace(event, cells=cells)})
@@ -283,7 +285,7 @@ def test_nothing_runs_without_trust(case: str, tmp_path: Path) -> None:
 
     assert ran.returncode in {0, 2}
     assert "Traceback" not in ran.stderr
-    assert ["m.py"] == os.listdir(tmp_path)
+    assert [tmp_path / "m.py"] == list(tmp_path.iterdir())
 
 
 def test_a_trusted_file_runs(tmp_path: Path) -> None:
@@ -294,7 +296,26 @@ def test_a_trusted_file_runs(tmp_path: Path) -> None:
     assert (tmp_path / "ran").exists()
 
 
+MADE = "from transitions import Machine\n{}m = Machine(states=['a'], initial='a', transitions=moves)"
 UNKNOWN = {
+    "a list that is changed": (MADE.format("moves = []\nmoves[:] = [['go', 'a', 'a']]\n"), "'moves' is not known", 4),
+    "a list that a function gets": (MADE.format("moves = []\nchange(moves)\n"), "'moves' is not known", 4),
+    "a list with another name": (MADE.format("x = []\nmoves = x\nif m: x.append(1)\n"), "'moves' is not known", 5),
+    "a list that a function changes": (
+        MADE.format("moves = []\ndef change():\n    if x: moves.append(1)\nchange()\n"),
+        "'moves' is not known",
+        6,
+    ),
+    "a part of a list": (MADE.format("move = dict()\nmoves = [move]\nmove['x'] = y\n"), "'moves' is not known", 5),
+    "a list from elsewhere": (MADE.format("moves = []\nfrom x import *\n"), "'moves' is not known", 4),
+    "an attribute that is changed": (
+        (
+            "from transitions import Machine\nclass A:\n    moves = []\n    def __init__(self):\n        self.moves = make()\n"
+            "        Machine(self, states=['a'], initial='a', transitions=self.moves)"
+        ),
+        "'make' is not known",
+        6,
+    ),
     "a call": ("{}\n    more = make(a, b)", "'make' is not known", 6),
     "a computed state": ("{}\n    c = State(name=str(3))", "'str'", 6),
     "an imported base": ("from x import Base\n{}\nclass Y(Base, StateMachine): pass", "'Base' is imported", 7),
@@ -304,10 +325,18 @@ UNKNOWN = {
         3,
     ),
     "a method that adds": (
-        "from transitions import Machine\nclass A:\n    def __init__(self):\n        self.m = Machine(self, states=['a'], initial='a')\n"
-        "        self.more()\n    def more(self):\n        self.m.add_transition('go', 'a', 'a')",
+        (
+            "from transitions import Machine\nclass A:\n    def __init__(self):\n        self.m = Machine(self, states=['a'], initial='a')\n"
+            "        self.more()\n    def more(self):\n        self.m.add_transition('go', 'a', 'a')"
+        ),
         "'more' is called",
-        6,
+        5,
+    ),
+    "a function that returns states": ("def f(): return State()\n{}\n    c = f()", "'f' is called", 7),
+    "a function that returns transitions": (
+        "from transitions import Machine\ndef f(): return [['go', 'a', 'a']]\nm = Machine(states=['a'], initial='a', transitions=f())",
+        "'f' is called",
+        3,
     ),
     "a loop": (
         "from transitions import Machine\nm = Machine(states=['a'], initial='a')\nwhile input():\n    m.add_transition('b', 'a', 'a')",
@@ -344,7 +373,11 @@ REFUSED = {
     "no class": ("x = 1", "", "[FSM518]"),
     "two classes": (CLASS + "\nclass Y(X):\n    more = X.a.to(X.b)", "", "has 2 machines: X, Y [FSM518]"),
     "another class": (CLASS, ":Z", "has no class 'Z' with states [FSM518]"),
-    "what the library refuses": (CLASS + "\n    d = State(initial=True)", "", "m.py:2: the library does not accept this"),
+    "what the library refuses": (
+        CLASS + "\n    d = State(initial=True)",
+        "",
+        "m.py:2: the library does not accept this",
+    ),
     "too many states": (
         "from statemachine import *\n".replace("*", "State, StateChart")
         + "class X(StateChart):\n    class p(State.Parallel):\n"
@@ -355,10 +388,16 @@ REFUSED = {
         "",
         "'X' has more than 200 flat states or 50000 steps [FSM531]",
     ),
-    "too many guards": (CLASS + "\n    x = " + " | ".join(f"a.to(b, cond='g{n}', unless='h{n}')" for n in range(9)), "", "[FSM531]"),
+    "too many guards": (
+        CLASS + "\n    x = " + " | ".join(f"a.to(b, cond='g{n}', unless='h{n}')" for n in range(9)),
+        "",
+        "[FSM531]",
+    ),
     "no end": (
-        "from statemachine import State, StateChart\nclass X(StateChart):\n    a = State(initial=True)\n    b = State()\n    c = State()\n"
-        "    go = a.to(b)\n    b.to(c)\n    c.to(b)",
+        (
+            "from statemachine import State, StateChart\nclass X(StateChart):\n    a = State(initial=True)\n    b = State()\n    c = State()\n"
+            "    go = a.to(b)\n    b.to(c)\n    c.to(b)"
+        ),
         "",
         "steps without an end at event 'go' in state 'a' [FSM531]",
     ),
@@ -373,8 +412,10 @@ REFUSED = {
         "where 'X' begins depends on conditions: g [FSM531]",
     ),
     "a history without a default": (
-        "from statemachine import HistoryState, State, StateChart\nclass X(StateChart):\n    a = State(initial=True)\n    class b(State.Compound):\n"
-        "        c = State()\n        h = HistoryState()\n    go = a.to(b.h)",
+        (
+            "from statemachine import HistoryState, State, StateChart\nclass X(StateChart):\n    a = State(initial=True)\n    class b(State.Compound):\n"
+            "        c = State()\n        h = HistoryState()\n    go = a.to(b.h)"
+        ),
         "",
         "after event 'go' in state 'a', no state is active [FSM518]",
     ),
@@ -394,7 +435,10 @@ def test_what_cannot_be_imported(case: str, tmp_path: Path) -> None:
 
 HOSTILE = {
     "forever": ("while True: pass", "takes longer than 1 s [FSM532]"),
-    "deaf": ("import signal, time\nfor n in range(1, 32):\n  try: signal.signal(n, signal.SIG_IGN)\n  except OSError: pass\ntime.sleep(9)", "takes longer"),
+    "deaf": (
+        "import signal, time\nfor n in range(1, 32):\n  try: signal.signal(n, signal.SIG_IGN)\n  except OSError: pass\ntime.sleep(9)",
+        "takes longer",
+    ),
     "exits": ("raise SystemExit(3)", "fails when it is run: SystemExit: 3 [FSM517]"),
     "ends": ("import os\nos._exit(7)", "ended before it had the machine, with exit code 7 [FSM532]"),
     "kills itself": ("import os\nos.kill(os.getpid(), 9)", "[FSM532]"),
@@ -419,7 +463,15 @@ def test_a_trusted_file_cannot_hang_the_command(case: str, tmp_path: Path, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["print('hello' * 10_000_000)", "import os\nos.fork()", "import os, time\nif not os.fork(): time.sleep(60)", "input()"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print('hello' * 10_000_000)",
+        "import os\nos.fork()",
+        "import os, time\nif not os.fork(): time.sleep(60)",
+        "input()",
+    ],
+)
 def test_what_a_trusted_file_does_besides(text: str, tmp_path: Path) -> None:
     text = text.replace("input()", "import sys\nassert not sys.stdin.read()")
     (tmp_path / "m.py").write_text(f"{CLASS}\n{text}", encoding="utf-8")

@@ -22,6 +22,7 @@ from fsm.machine import Ignores, Moves, Refuses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import ModuleType
 
     from fsm.machine import Machine
 
@@ -36,7 +37,7 @@ def guards(indent: str = "    ") -> str:
     return "".join(f"{indent}def {name}(self): return GUARDS['{name}']\n" for name in NAMES)
 
 
-def module_of(path: Path) -> Any:
+def module_of(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"real_{path.stem}", path)
     assert spec
     assert spec.loader
@@ -49,7 +50,7 @@ def module_of(path: Path) -> Any:
     return module
 
 
-def replay_chart(module: Any, steps: tuple[Step, ...]) -> tuple[str, str]:
+def replay_chart(module: ModuleType, steps: tuple[Step, ...]) -> tuple[str, str]:
     """Return the reply to the last step, and the names of the active leaves after it."""
     module.GUARDS |= dict.fromkeys(NAMES, True)
     chart, reply = module.M(), ""
@@ -65,7 +66,7 @@ def replay_chart(module: Any, steps: tuple[Step, ...]) -> tuple[str, str]:
     return reply, ".".join(state.id for state in order if state.id in active)
 
 
-def replay_transitions(module: Any, steps: tuple[Step, ...]) -> tuple[str, str]:
+def replay_transitions(module: ModuleType, steps: tuple[Step, ...]) -> tuple[str, str]:
     model, reply = module.M(), ""
     for event, answers in steps:
         module.GUARDS |= dict(zip(NAMES, answers, strict=True))
@@ -79,11 +80,11 @@ def replay_transitions(module: Any, steps: tuple[Step, ...]) -> tuple[str, str]:
     return reply, ".".join(_leaves(model.state))
 
 
-def _leaves(state: Any) -> Iterator[str]:
+def _leaves(state: object) -> Iterator[str]:
     for each in state if isinstance(state, list) else ():
         yield from _leaves(each)
     if not isinstance(state, list):
-        yield getattr(state, "name", state)
+        yield str(getattr(state, "name", state))
 
 
 def expected(machine: Machine, state: str, event: str, answers: tuple[bool, ...]) -> tuple[str, str]:
@@ -104,7 +105,7 @@ def expected(machine: Machine, state: str, event: str, answers: tuple[bool, ...]
 
 
 def differences(
-    machine: Machine, module: Any, replay: Callable[[Any, tuple[Step, ...]], tuple[str, str]]
+    machine: Machine, module: ModuleType, replay: Callable[[ModuleType, tuple[Step, ...]], tuple[str, str]]
 ) -> tuple[list[str], set[str]]:
     """Compare every event with every result of the guards in every state that runs reach; return these states, too."""
     found: list[str] = []
@@ -144,8 +145,6 @@ def random_chart(seed: int) -> str:
                 lines.append(f"{indent}{name} = State({flags})")
                 states.append((f"{path}{name}", "final" if ends else "leaf"))
                 continue
-            initial = ", initial=True" if number == 0 and choose.random() < 0.5 and not indent[4:] else ""
-            del initial
             lines.append(f"{indent}class {name}(State.{kind.capitalize()}):")
             states.append((f"{path}{name}", kind))
             if kind == "compound":
@@ -166,13 +165,19 @@ def random_chart(seed: int) -> str:
     for event in range(choose.randint(2, 4)):
         arrows = []
         for _ in range(choose.randint(1, 4)):
-            guard = choose.choice(["", "", ", cond='ga'", ", unless='gb'", ", cond='ga and !gb'", ", cond='ga', unless='gb'"])
+            guard = choose.choice(
+                ["", "", ", cond='ga'", ", unless='gb'", ", cond='ga and !gb'", ", cond='ga', unless='gb'"]
+            )
             source, (target, _) = choose.choice(sources), choose.choice(states)
             arrows.append(f"{source}.to({target}{guard})")
         lines.append(f"    e{event} = {' | '.join(arrows)}")
-    lines.append(f"    done_state_{choose.choice(sources).rpartition('.')[2]} = {choose.choice(sources)}.to({choose.choice(sources)})")
+    lines.append(
+        f"    done_state_{choose.choice(sources).rpartition('.')[2]} = {choose.choice(sources)}.to({choose.choice(sources)})"
+    )
     base = choose.choice(["StateChart", "StateMachine"])
-    checks = "".join(f"    validate_{name} = False\n" for name in ("disconnected_states", "trap_states", "final_reachability"))
+    checks = "".join(
+        f"    validate_{name} = False\n" for name in ("disconnected_states", "trap_states", "final_reachability")
+    )
     head = f"from statemachine import HistoryState, State, StateChart, StateMachine\n{HEAD}class M({base}):\n{checks}"
     return head + "\n".join(lines) + "\n" + guards()
 
@@ -182,7 +187,7 @@ def random_machine(seed: int) -> str:
     choose = random.Random(seed)
     names: list[str] = []
 
-    def state(name: str, path: str, depth: int) -> Any:
+    def state(name: str, path: str, depth: int) -> str | dict[str, Any]:
         names.append(f"{path}{name}")
         kind = choose.choice(["leaf", "leaf", "children", "parallel"]) if depth < 2 else "leaf"
         if kind == "leaf":
@@ -193,13 +198,21 @@ def random_machine(seed: int) -> str:
 
     nested = choose.random() < 0.8
     states = [state(name, "", 0 if nested else 9) for name in "abc"]
-    moves: list[Any] = []
+    moves: list[dict[str, Any]] = []
     for _ in range(choose.randint(3, 8)):
-        source = choose.choice([choose.choice(names), [choose.choice(names), choose.choice(names)], "*"])
-        move = {"trigger": f"e{choose.randint(0, 3)}", "source": source, "dest": choose.choice([*names, *names, "=", None])}
-        guard = choose.choice([{}, {}, {"conditions": "ga"}, {"unless": ["gb"]}, {"conditions": ["ga", "gb"]}])
+        source: Any = choose.choice([choose.choice(names), [choose.choice(names), choose.choice(names)], "*"])
+        move = {
+            "trigger": f"e{choose.randint(0, 3)}",
+            "source": source,
+            "dest": choose.choice([*names, *names, "=", None]),
+        }
+        guard: dict[str, Any] = choose.choice(
+            [{}, {}, {"conditions": "ga"}, {"unless": ["gb"]}, {"conditions": ["ga", "gb"]}]
+        )
         moves.append(move | guard)
-    kind = f"Hierarchical{choose.choice(['', 'Async'])}Machine" if nested else choose.choice(["Machine", "AsyncMachine"])
+    kind = (
+        f"Hierarchical{choose.choice(['', 'Async'])}Machine" if nested else choose.choice(["Machine", "AsyncMachine"])
+    )
     ordered = f"        self.machine.add_ordered_transitions({['a', 'c', 'b']!r})\n" if choose.random() < 0.3 else ""
     return (
         f"from transitions.extensions import HierarchicalMachine, AsyncMachine, HierarchicalAsyncMachine\n"

@@ -101,6 +101,12 @@ def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
 
 
 MOST_PROPERTIES: Final = 6
+LEAVES: Final = """
+def leaves(state: object) -> list[str]:
+    parts = state if isinstance(state, list) else []
+    return [each for part in parts for each in leaves(part)] or [getattr(state, "name", state)]
+
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +194,7 @@ def _driver_text(driven: PythonMachine, machine: Machine) -> str:
     event = "TRIGGERS.get(event, event)" if renamed else "event"
     return _fill_template(
         "driven",
-        triggers=f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "",
+        triggers=(f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "") + LEAVES * ("leaves(" in driven.shows),
         reset="\n        ".join(driven.reset),
         call=driven.call.format(event),
         error=driven.error,
