@@ -121,6 +121,8 @@ def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, trust
         python = _from_python(str(file), form, trust=trust)
         put(model_file(python.draft, path=python.path), output)
         return 0
+    if trust:
+        raise click.UsageError("--trust is only for Python files; other files are never run")
     data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
     path = "stdin" if str(file) == "-" else str(file)
     put(imported(data, path=path, form=form, outcomes=outcomes), output)
@@ -182,6 +184,8 @@ def init_command(
         raise click.BadParameter(f"'{name}' {what}", param_hint="NAME")
     if len(list(filter(None, (code, chart, drawing)))) > 1:
         raise click.UsageError("a model has only one source; keep only one of the options --from-...")
+    if trust and not (code or chart):
+        raise click.UsageError("--trust is only for Python files; other files are never run")
     driven: PythonMachine | None = None
     source: Machine | None = None
     if python := code or chart:

@@ -28,7 +28,7 @@ from transitions.extensions.asyncio import AsyncMachine
 
 from fsm.errors import InputError, Problem, contents, decoded_text, nearest, refused
 from fsm.interop.draft import Draft
-from fsm.interop.exploration import drive_statemachine, drive_transitions, flattened
+from fsm.interop.flattening import drive_statemachine, drive_transitions, flattened
 from fsm.interop.python_syntax import names_in
 from fsm.interop.yaml_nodes import LARGEST
 from fsm.scratch import ScratchFolder
@@ -95,9 +95,7 @@ def _trusted(path: str, made: str, name: str, library: Library) -> PythonMachine
                 os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
             child.wait()
         if not answers.exists():
-            what = (
-                f"the process that imports the file ended before it had the machine, with exit code {child.returncode}"
-            )
+            what = f"the process that imports the file ended early, with exit code {child.returncode}"
             raise refused(path, "FSM532", what, "keep what ends the process out of the import")
         found = msgspec.json.decode(answers.read_bytes(), type=PythonMachine | list[Problem])
     if isinstance(found, list):
@@ -149,9 +147,7 @@ def _run(path: str, folder: Path, name: str) -> ModuleType:
 def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: str, library: Library) -> PythonMachine:
     folder, module = _module(Path(path))
     charts = library == "python-statemachine"
-    known = (
-        [each for each, value in names.items() if _is_chart(value, module)] if charts else _makers(names, module, text)
-    )
+    known = [each for each in names if _is_chart(names[each], module)] if charts else _makers(names, module, text)
     if not made and len(known) != 1:
         several = f"the file has {len(known)} machines: {', '.join(known)}"
         what = several if known else f"the file has no {FORMS[library].split(' ', 1)[1]}"
@@ -163,16 +159,15 @@ def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: st
     parts = {"path": path, "module": module, "folder": str(folder)}
     if charts:
         if not _is_chart(names.get(made)):
-            raise refused(
-                path, "FSM518", f"the file has no class '{made}' with states", nearest(made, known, of="classes")
-            )
+            hint = nearest(made, known, of="classes")
+            raise refused(path, "FSM518", f"the file has no class '{made}' with states", hint)
         return PythonMachine(
             draft=flattened(drive_statemachine, names[made], name, FORMS[library], path),
-            imports="from statemachine.exceptions import TransitionNotAllowed",
+            imports="from statemachine import StateChart\nfrom statemachine.exceptions import TransitionNotAllowed",
             reset=[f"self.tested = {module}.{made}()"],
             call="self.tested.send({})",
             error="TransitionNotAllowed",
-            shows='".".join(each.id for each in self.tested.configuration if each.is_atomic)',
+            shows='".".join(leaves(self.tested))',
             **parts,
         )
     value, fresh = _value(made, names, path)
@@ -190,11 +185,9 @@ def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: st
     made = f"{module}.{made}" + "()" * (fresh and made.isidentifier())
     moved = "" if any(each is value for each in machine.models) else f"{inside}.models[0]"
     first = [] if fresh else [f"machine = {made}{inside}", "machine.set_state(machine.initial)"]
+    named = ".name" * isinstance(getattr(machine.models[0], machine.model_attribute), Enum)
     shown = f"self.tested.{machine.model_attribute}"
-    if isinstance(machine, HierarchicalMachine):
-        shown = f'".".join(leaves({shown}))'
-    elif isinstance(getattr(machine.models[0], machine.model_attribute), Enum):
-        shown += ".name"
+    shown = f'".".join(leaves({shown}))' if isinstance(machine, HierarchicalMachine) else shown + named
     trigger = "self.tested.trigger({})"
     return PythonMachine(
         draft=flattened(drive_transitions, machine, name, FORMS[library], path),

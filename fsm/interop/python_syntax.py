@@ -52,11 +52,11 @@ METHODS: Final = {
 PLAIN: Final = {"list": list, "tuple": tuple, "dict": dict, "set": set, "object": object}
 MOST: Final = 100_000  # expressions in a file, and items in a list
 
-Scope: TypeAlias = MutableMapping[str, Any]
+Names: TypeAlias = MutableMapping[str, Any]
 
 
 class UnknownError(Exception):
-    """What *node* stands for cannot be determined. This error is also the value of the names that it defines."""
+    """The meaning of *node* cannot be determined. This error is also the value of the names that it defines."""
 
     def __init__(self, node: ast.AST, why: str = "") -> None:
         text = ast.unparse(node)
@@ -68,7 +68,7 @@ class UnknownError(Exception):
 class SyntaxReader:
     path: str
     module: str
-    names: Scope = field(default_factory=dict)  # of the file
+    names: Names = field(default_factory=dict)  # of the file
     count: int = 0
     changed: list[object] = field(default_factory=list)  # values that statements that cannot be read may change
 
@@ -77,7 +77,7 @@ class SyntaxReader:
         what = f"what the machine is cannot be determined without running the file: {error}"
         raise refused(self.path, "FSM530", what, hint, line=error.line) from error
 
-    def run(self, body: Sequence[ast.stmt], scope: Scope, *, strict: bool = False) -> None:
+    def run(self, body: Sequence[ast.stmt], scope: Names, *, strict: bool = False) -> None:
         """Read statements. One that cannot be read is an error if *strict*, or if it has to do with machines."""
         for node in body:
             try:
@@ -93,7 +93,7 @@ class SyntaxReader:
                 hint = "correct the definition; Python reports the same"
                 raise refused(self.path, "FSM518", what, hint, line=node.lineno) from error
 
-    def lose(self, node: ast.AST, scope: Scope, error: UnknownError) -> None:
+    def lose(self, node: ast.AST, scope: Names, error: UnknownError) -> None:
         scope[getattr(node, "name", "")] = error
         for each in ast.walk(node):
             match each:
@@ -110,7 +110,7 @@ class SyntaxReader:
         plain = isinstance(value, list | dict | set)
         return (plain and any(each is value for each in self.changed)) or any(map(self.is_changed, within))
 
-    def concerns(self, node: ast.AST, scope: Scope) -> bool:
+    def concerns(self, node: ast.AST, scope: Names) -> bool:
         if isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "__name__ == '__main__'"}:
             return False
         if isinstance(node, ast.ClassDef):
@@ -119,7 +119,7 @@ class SyntaxReader:
         within = [each.value for each in used if isinstance(each, ast.Attribute) and not _stored(each)]
         return any(each not in within and self.describes(each, scope) for each in used)
 
-    def describes(self, node: ast.expr, scope: Scope) -> bool:
+    def describes(self, node: ast.expr, scope: Names) -> bool:
         """Whether *node* is something of a library that may still change, or an object that has such a thing."""
         try:
             value = self.value(node, scope)
@@ -128,7 +128,7 @@ class SyntaxReader:
         within = getattr(value, "__dict__", {}).values() if getattr(value, "__module__", "") == self.module else ()
         return any(of_library(each) and not hasattr(each, "states_map") for each in (value, *within))
 
-    def statement(self, node: ast.stmt, scope: Scope) -> None:  # noqa: C901, PLR0912
+    def statement(self, node: ast.stmt, scope: Names) -> None:  # noqa: C901, PLR0912
         match node:
             case ast.Import(names=names):
                 for each in names:
@@ -175,7 +175,7 @@ class SyntaxReader:
                 self.path, "FSM517", f"the file imports '{module}': {reason(error)}", hint, line=node.lineno
             ) from error
 
-    def assign(self, target: ast.expr, node: ast.expr, scope: Scope) -> None:
+    def assign(self, target: ast.expr, node: ast.expr, scope: Names) -> None:
         try:
             self.bind(target, self.value(node, scope), scope)
         except UnknownError as error:
@@ -183,7 +183,7 @@ class SyntaxReader:
                 self.bind(target, error, scope)
             raise
 
-    def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:  # noqa: ANN401
+    def bind(self, target: ast.expr, value: Any, scope: Names) -> None:  # noqa: ANN401
         match target:
             case ast.Name(id=name):
                 scope[name] = value
@@ -195,12 +195,12 @@ class SyntaxReader:
     def owns(self, value: object) -> bool:
         return getattr(value, "__module__", "") == self.module
 
-    def items(self, node: ast.expr, scope: Scope) -> list[Any]:
+    def items(self, node: ast.expr, scope: Names) -> list[Any]:
         if isinstance(found := self.value(node, scope), list | tuple | set | dict | enum.EnumMeta):
             return list(found)
         raise UnknownError(node)
 
-    def value(self, node: ast.expr, scope: Scope) -> Any:  # noqa: ANN401, C901, PLR0912
+    def value(self, node: ast.expr, scope: Names) -> Any:  # noqa: ANN401, C901, PLR0912
         found: Any
         self.count += 1
         if self.count > MOST:
@@ -260,7 +260,7 @@ class SyntaxReader:
         own |= {each for base in kind.__mro__ if self.owns(base) for each in vars(base)}
         return name in METHODS or (name in own and not name.startswith("_"))
 
-    def call(self, node: ast.Call, scope: Scope) -> Any:  # noqa: ANN401
+    def call(self, node: ast.Call, scope: Names) -> Any:  # noqa: ANN401
         above = "__class__" in scope and ast.unparse(node.func) == "super().__init__"
         called: Any = super(scope["__class__"], scope["self"]).__init__ if above else self.value(node.func, scope)
         positional = [self.value(each, scope) for each in node.args]
@@ -277,12 +277,12 @@ class SyntaxReader:
         # An object of a class of python-statemachine would run; only the class itself is needed.
         return None if hasattr(called, "states_map") else called(*positional, **named)
 
-    def function(self, name: str, node: ast.AST, scope: Scope) -> Callable[..., object]:
+    def function(self, name: str, node: ast.AST, scope: Names) -> Callable[..., object]:
         """Return a function that does nothing. But if the file calls ``__init__``, its statements are read."""
 
         def described(*positional: object, **named: object) -> None:
             if name != "__init__" or not isinstance(node, ast.FunctionDef):
-                return
+                self.refuse(UnknownError(node, f"'{name}' is called"))
             given = node.args
             own: dict[str, Any] = {}
             inner = ChainMap(own, {"__class__": scope.get("__class__")}, self.names)
@@ -300,7 +300,7 @@ class SyntaxReader:
         described.__dict__["body"] = node
         return described
 
-    def type_of(self, node: ast.ClassDef, scope: Scope) -> Any:  # noqa: ANN401
+    def type_of(self, node: ast.ClassDef, scope: Names) -> Any:  # noqa: ANN401
         for each in node.decorator_list:
             if ast.unparse(each) not in {"unique", "enum.unique"}:
                 raise UnknownError(each)

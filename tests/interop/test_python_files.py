@@ -245,7 +245,9 @@ def test_the_comparison_notices_each_wrong_outcome(cases: dict[str, str], case: 
     made = 0
     for event in machine.events.values():
         for state, cell in event.cells.items():
-            for number, way in enumerate(cell.outcomes) if isinstance(cell, Moves) else ():
+            if not isinstance(cell, Moves):
+                continue
+            for number, way in enumerate(cell.outcomes):
                 other = next(
                     each.name for each in machine.states.values() if each.shows != machine.states[way.to].shows
                 )
@@ -338,6 +340,11 @@ UNKNOWN = {
         "'f' is called",
         3,
     ),
+    "a class that runs when it is derived": (
+        "class X:\n    def __init_subclass__(cls): pass\nclass Machine(X): pass",
+        "'__init_subclass__' is called",
+        2,
+    ),
     "a loop": (
         "from transitions import Machine\nm = Machine(states=['a'], initial='a')\nwhile input():\n    m.add_transition('b', 'a', 'a')",
         "'while' depends",
@@ -365,7 +372,7 @@ def test_what_only_running_would_tell(case: str, tmp_path: Path) -> None:
     assert "[FSM530]\n    write it out; or add --trust" in ran.stderr
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[str | bytes, str, str]] = {
     "a syntax error": ("class X(", "", "m.py:1: the file is not Python: '(' was never closed [FSM517]"),
     "no text": ("\0", "", "[FSM517]"),
     "bytes": (b"\xff\xfe", "", "the text is not UTF-8"),
@@ -440,7 +447,7 @@ HOSTILE = {
         "takes longer",
     ),
     "exits": ("raise SystemExit(3)", "fails when it is run: SystemExit: 3 [FSM517]"),
-    "ends": ("import os\nos._exit(7)", "ended before it had the machine, with exit code 7 [FSM532]"),
+    "ends": ("import os\nos._exit(7)", "ended early, with exit code 7 [FSM532]"),
     "kills itself": ("import os\nos.kill(os.getpid(), 9)", "[FSM532]"),
     "imports what is missing": ("import nowhere", "ModuleNotFoundError: No module named 'nowhere' [FSM517]"),
     "raises": ("raise BaseException('x')", "fails when it is run: BaseException: x [FSM517]"),
@@ -482,3 +489,11 @@ def test_what_a_trusted_file_does_besides(text: str, tmp_path: Path) -> None:
     assert (0, "") == (ran.returncode, ran.stderr)
     assert ran.stdout.startswith("# Imported from m.py, a class of python-statemachine.")
     assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("arguments", [["import", "lamp.json", "--trust"], ["init", "lamp", "--trust"]])
+def test_trust_is_for_python_files(arguments: list[str], tmp_path: Path) -> None:
+    ran = fsm(*arguments, cwd=tmp_path)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "--trust is only for Python files" in ran.stderr

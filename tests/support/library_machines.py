@@ -52,10 +52,11 @@ def module_of(path: Path) -> ModuleType:
 
 def replay_chart(module: ModuleType, steps: tuple[Step, ...]) -> tuple[str, str]:
     """Return the reply to the last step, and the names of the active leaves after it."""
-    module.GUARDS |= dict.fromkeys(NAMES, True)
+    results = vars(module)["GUARDS"]
+    results |= dict.fromkeys(NAMES, True)
     chart, reply = module.M(), ""
     for event, answers in steps:
-        module.GUARDS |= dict(zip(NAMES, answers, strict=True))
+        results |= dict(zip(NAMES, answers, strict=True))
         try:
             chart.send(event)
             reply = "ok"
@@ -69,7 +70,7 @@ def replay_chart(module: ModuleType, steps: tuple[Step, ...]) -> tuple[str, str]
 def replay_transitions(module: ModuleType, steps: tuple[Step, ...]) -> tuple[str, str]:
     model, reply = module.M(), ""
     for event, answers in steps:
-        module.GUARDS |= dict(zip(NAMES, answers, strict=True))
+        vars(module)["GUARDS"].update(zip(NAMES, answers, strict=True))
         try:
             done = model.trigger(event)
             if asyncio.iscoroutine(done):

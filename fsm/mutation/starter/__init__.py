@@ -101,12 +101,20 @@ def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
 
 
 MOST_PROPERTIES: Final = 6
-LEAVES: Final = """
+LEAVES: Final = {  # by the exception that the library raises
+    "MachineError": """
 def leaves(state: object) -> list[str]:
     parts = state if isinstance(state, list) else []
     return [each for part in parts for each in leaves(part)] or [getattr(state, "name", state)]
 
-"""
+""",
+    "TransitionNotAllowed": """
+def leaves(machine: StateChart) -> list[str]:
+    states = machine.states_map.values()
+    return [each.id for each in states if each.is_atomic and each.value in machine.configuration_values]
+
+""",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +202,8 @@ def _driver_text(driven: PythonMachine, machine: Machine) -> str:
     event = "TRIGGERS.get(event, event)" if renamed else "event"
     return _fill_template(
         "driven",
-        triggers=(f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "") + LEAVES * ("leaves(" in driven.shows),
+        triggers=(f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "")
+        + LEAVES[driven.error] * ("leaves(" in driven.shows),
         reset="\n        ".join(driven.reset),
         call=driven.call.format(event),
         error=driven.error,

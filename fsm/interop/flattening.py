@@ -26,7 +26,7 @@ MOST_STATES: Final = 200
 MOST_WAYS: Final = 64  # combinations of the conditions for which one event in one state asks
 MOST_STEPS: Final = 50_000
 MOST_QUESTIONS: Final = 1_000  # in one step; a step that asks more often has no end
-NOTHING: Final = "When no condition holds: nothing is done."
+STAYS: Final = "In all other cases: the state stays the same."
 INTERNAL: Final = re.compile(r"(done[._](state|invoke)|error)[._].*|__initial__")  # events that the library sends
 LOGIC: Final = re.compile(r"[\w\s!^()]+")  # conditions that consist of names, not, and, or
 
@@ -40,7 +40,7 @@ class VetoError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Answers:
+class GuardAnswers:
     """The results of conditions in one step: those in *given* first, and then true."""
 
     given: list[bool] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LibraryState:
     """A state of a library's machine: the names of its leaves and of those that it remembers, and all to restore it."""
 
     leaves: tuple[str, ...]
@@ -84,17 +84,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Driven:
+class DrivenMachine:
     """A library's machine without actions. *step* returns ``None`` if the library raises an error."""
 
     events: tuple[str, ...]
-    places: tuple[Place, ...]  # those that are known, the initial one first
-    step: Callable[[Place, str], Place | None]
-    answers: Answers
+    places: tuple[LibraryState, ...]  # those that are known, the initial one first
+    step: Callable[[LibraryState, str], LibraryState | None]
+    answers: GuardAnswers
     nested: bool
 
 
-_Ways: TypeAlias = list[tuple[dict[str, bool], Place | None]]
+_Ways: TypeAlias = list[tuple[dict[str, bool], LibraryState | None]]
 
 
 @contextmanager
@@ -109,9 +109,9 @@ def refusing(path: str, at: str) -> Iterator[None]:
         raise refused(path, "FSM518", what, "correct the definition; Python fails in the same way") from error
 
 
-def flattened(drive: Callable[[Any], Driven], machine: object, name: str, form: str, path: str) -> Draft:
+def flattened(drive: Callable[[Any], DrivenMachine], machine: object, name: str, form: str, path: str) -> Draft:
     """Return a draft with flat states. Raise :class:`InputError` for *path* if it is too large."""
-    cells: dict[Place, dict[str, _Ways]] = {}
+    cells: dict[LibraryState, dict[str, _Ways]] = {}
     with refusing(path, "the beginning"):
         driven = drive(machine)
     if driven.answers.asked:
@@ -129,7 +129,7 @@ def flattened(drive: Callable[[Any], Driven], machine: object, name: str, form: 
             hint = "parallel states multiply: import their regions as machines, and join these in a [system]"
             raise refused(path, "FSM531", what, hint)
     names = _names(cells)
-    states: dict[str, Place] = {}
+    states: dict[str, LibraryState] = {}
     for place in cells:
         states.setdefault(names[place], place)
     arrows = [arrow for each, place in states.items() for arrow in _arrows(each, cells[place], names)]
@@ -161,7 +161,7 @@ def _about(path: str, form: str, arrows: Iterable[DraftTransition], nested: bool
     return " ".join(words)
 
 
-def _ways(driven: Driven, place: Place, event: str, path: str) -> _Ways:
+def _ways(driven: DrivenMachine, place: LibraryState, event: str, path: str) -> _Ways:
     found: _Ways = []
     given, answers = [True], driven.answers
     at = f"event '{event}' in state '{'.'.join(place.leaves)}'"
@@ -182,9 +182,9 @@ def _ways(driven: Driven, place: Place, event: str, path: str) -> _Ways:
     return found
 
 
-def _names(cells: Mapping[Place, Mapping[str, _Ways]]) -> dict[Place, str]:
+def _names(cells: Mapping[LibraryState, Mapping[str, _Ways]]) -> dict[LibraryState, str]:
     """Name the places. Those with the same leaves have one name if nothing distinguishes their futures."""
-    groups: dict[Place | None, Hashable] = {place: place.leaves for place in cells}
+    groups: dict[LibraryState | None, Hashable] = {place: place.leaves for place in cells}
     count = 0
     while count < (count := len(set(groups.values()))):
         number = {group: index for index, group in enumerate(dict.fromkeys(groups.values()))}
@@ -206,7 +206,7 @@ def _names(cells: Mapping[Place, Mapping[str, _Ways]]) -> dict[Place, str]:
     return {place: named[groups[place]] for place in cells}
 
 
-def _arrows(name: str, row: Mapping[str, _Ways], names: Mapping[Place, str]) -> Iterator[DraftTransition]:
+def _arrows(name: str, row: Mapping[str, _Ways], names: Mapping[LibraryState, str]) -> Iterator[DraftTransition]:
     """Yield the transitions of the state *name*, without those of events that always fail."""
     for event, ways in row.items():
         results = [(asked, names[to] if to else None) for asked, to in ways]
@@ -222,14 +222,14 @@ def _arrows(name: str, row: Mapping[str, _Ways], names: Mapping[Place, str]) -> 
         for asked, to in [*results, ({}, last)]:
             when = tuple(atom if true else f"{NOT}{atom}" for atom, true in asked.items() if true or exact)
             target = "" if to in {None, name} else str(to)
-            notes = (NOTHING,) if results and not when and to in {None, name} else ()
+            notes = (STAYS,) if results and not when and to in {None, name} else ()
             if to or results:
                 yield DraftTransition(event=event, source=name, to=target, when=when, notes=notes, fails=to is None)
 
 
-def drive_transitions(machine: LibraryMachine) -> Driven:
+def drive_transitions(machine: LibraryMachine) -> DrivenMachine:
     """Return *machine*, whose callbacks are removed. Its automatic triggers are no events."""
-    answers, nested = Answers(), isinstance(machine, HierarchicalMachine)
+    answers, nested = GuardAnswers(), isinstance(machine, HierarchicalMachine)
     for word in ("prepare_event", "before_state_change", "after_state_change", "finalize_event", "on_final"):
         setattr(machine, word, [])
     machine.on_exception = [lambda *_, **__: None] if machine.on_exception else []
@@ -244,7 +244,7 @@ def drive_transitions(machine: LibraryMachine) -> Driven:
     model: Any = type("Model", (), {})()
     machine.add_model(model)
 
-    def step(place: Place, event: str) -> Place | None:
+    def step(place: LibraryState, event: str) -> LibraryState | None:
         machine.set_state(_nested(place.saved, list), model)
         try:
             done = model.trigger(event)
@@ -253,10 +253,10 @@ def drive_transitions(machine: LibraryMachine) -> Driven:
             return None
         return here()
 
-    def here() -> Place:
+    def here() -> LibraryState:
         saved = _nested(getattr(model, machine.model_attribute), tuple)
         leaves = tuple(str(getattr(each, "name", each)) for each in _leaves(saved))
-        return Place(leaves=leaves, saved=saved, final=len(leaves) == 1 and bool(machine.get_state(saved).final))
+        return LibraryState(leaves=leaves, saved=saved, final=len(leaves) == 1 and bool(machine.get_state(saved).final))
 
     places, parents = [here()], [state for state in states if getattr(state, "states", ())]
     for name in () if parents else names:
@@ -265,7 +265,7 @@ def drive_transitions(machine: LibraryMachine) -> Driven:
     automatic = {f"to_{name}" for name in names if machine.auto_transitions}
     events = dict.fromkeys(machine.get_nested_triggers() if nested else machine.events)
     events = {each: None for each in events if each not in automatic}
-    return Driven(events=tuple(events), places=tuple(places), step=step, answers=answers, nested=bool(parents))
+    return DrivenMachine(events=tuple(events), places=tuple(places), step=step, answers=answers, nested=bool(parents))
 
 
 def _nested(state: Any, kind: type) -> Any:  # noqa: ANN401  (lists or tuples, as deep as the machine)
@@ -276,11 +276,11 @@ def _leaves(state: Any) -> list[Any]:  # noqa: ANN401
     return [leaf for each in state for leaf in _leaves(each)] if isinstance(state, tuple) else [state]
 
 
-def drive_statemachine(kind: Any) -> Driven:  # noqa: ANN401  (a class of a library that need not be installed)
+def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of a library that need not be installed)
     """Return a machine of the class *kind* of python-statemachine. The callbacks of the class are removed."""
     from statemachine import StateChart, graph, spec_parser  # noqa: PLC0415
 
-    answers = Answers()
+    answers = GuardAnswers()
     bare: Any = type(kind)(kind.__name__, (kind,), {"__init__": StateChart.__init__, "_class_listeners": []})
     bare._specs.clear()
     for each in graph.iterate_states_and_transitions(bare.states):
@@ -298,7 +298,7 @@ def drive_statemachine(kind: Any) -> Driven:  # noqa: ANN401  (a class of a libr
     machine = bare()
     states, engine = machine._config._instance_states, machine._engine
 
-    def step(place: Place, event: str) -> Place | None:
+    def step(place: LibraryState, event: str) -> LibraryState | None:
         active, memory, engine.running = place.saved
         machine._config._write_to_model(type(machine.configuration_values)(active))
         machine.history_values = {name: [states[each] for each in past] for name, past in memory}
@@ -308,10 +308,10 @@ def drive_statemachine(kind: Any) -> Driven:  # noqa: ANN401  (a class of a libr
             return None
         return here()
 
-    def here() -> Place:
+    def here() -> LibraryState:
         active = tuple(machine.configuration_values)  # the library's answers depend on the order
         memory = sorted((name, tuple(each.value for each in past)) for name, past in machine.history_values.items())
-        return Place(
+        return LibraryState(
             leaves=tuple(state.id for value, state in states.items() if value in active and state.is_atomic),
             remembers=tuple(states[each].id for _, past in memory for each in past if states[each].is_atomic),
             saved=(active, tuple(memory), engine.running),
@@ -320,4 +320,4 @@ def drive_statemachine(kind: Any) -> Driven:  # noqa: ANN401  (a class of a libr
 
     events = tuple(str(each) for each in bare._events if not INTERNAL.fullmatch(each))
     nested = any(state.states for state in bare.states)
-    return Driven(events=events, places=(here(),), step=step, answers=answers, nested=nested)
+    return DrivenMachine(events=events, places=(here(),), step=step, answers=answers, nested=nested)
