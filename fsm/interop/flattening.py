@@ -281,7 +281,8 @@ def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of
     from statemachine import StateChart, graph, spec_parser  # noqa: PLC0415
 
     answers = GuardAnswers()
-    bare: Any = type(kind)(kind.__name__, (kind,), {"__init__": StateChart.__init__, "_class_listeners": []})
+    bare: Any = type(kind)(kind.__name__, (kind,), {"__init__": StateChart.__init__})
+    bare._class_listeners = []
     bare._specs.clear()
     for each in graph.iterate_states_and_transitions(bare.states):
         specs, each._specs.items = each._specs.items, []

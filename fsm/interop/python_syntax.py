@@ -100,15 +100,13 @@ class SyntaxReader:
                 case ast.Name(id=name, ctx=ast.Store()):
                     scope[name] = error
                 case ast.Name() | ast.Attribute():
-                    with suppress(UnknownError):
-                        self.changed.append(self.value(each, scope))
+                    with suppress(UnknownError):  # a value that has changed already is unknown
+                        value = self.value(each, scope)
+                        self.changed += [value] if isinstance(value, list | dict | set) else []
 
     def is_changed(self, value: object) -> bool:
-        within = (
-            (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-        )
-        plain = isinstance(value, list | dict | set)
-        return (plain and any(each is value for each in self.changed)) or any(map(self.is_changed, within))
+        within = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        return any(each is value for each in self.changed) or (bool(self.changed) and any(map(self.is_changed, within)))
 
     def concerns(self, node: ast.AST, scope: Names) -> bool:
         if isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "__name__ == '__main__'"}:
@@ -116,8 +114,8 @@ class SyntaxReader:
         if isinstance(node, ast.ClassDef):
             return any(word in ast.unparse(node) for word in ("Machine", "StateChart"))
         used = [each for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)]
-        within = [each.value for each in used if isinstance(each, ast.Attribute) and not _stored(each)]
-        return any(each not in within and self.describes(each, scope) for each in used)
+        within = {id(each.value) for each in used if isinstance(each, ast.Attribute) and not _stored(each)}
+        return any(id(each) not in within and self.describes(each, scope) for each in used)
 
     def describes(self, node: ast.expr, scope: Names) -> bool:
         """Whether *node* is something of a library that may still change, or an object that has such a thing."""

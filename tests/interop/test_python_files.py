@@ -260,6 +260,30 @@ def test_the_comparison_notices_each_wrong_outcome(cases: dict[str, str], case: 
     assert made > 4
 
 
+ACTS = """
+class Listener:
+    def __init__(self): open('ran', 'w')
+    def on_enter_state(self): open('ran', 'w')
+class X(StateMachine):
+    listeners = [Listener]
+    a = State(initial=True, enter="act", invoke="act")
+    b = State(final=True, exit="act")
+    go = a.to(b, cond="act", before="act", on="act", after="act", validators="act")
+    def __init__(self): open('ran', 'w')
+    def act(self): open('ran', 'w')
+    def prepare_event(self): open('ran', 'w')
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trust", [[], ["--trust"]])
+def test_no_object_of_the_class_acts(trust: list[str], tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(f"from statemachine import State, StateMachine\n{ACTS}", encoding="utf-8")
+
+    assert 0 == fsm("import", "m.py", *trust, cwd=tmp_path).returncode
+    assert not (tmp_path / "ran").exists()
+
+
 HARMFUL = {
     "at the beginning": "open('ran', 'w').close()\n{}",
     "at the end": "{}\nopen('ran', 'w').close()",
