@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,8 +29,6 @@ from fsm.interop.python_files import python_machine
 from fsm.machine import Moves
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fsm.interop.draft import Draft
 
 SM = f"from statemachine import Event, HistoryState, State, StateChart, StateMachine\n{HEAD}"
@@ -521,3 +523,33 @@ def test_trust_is_for_python_files(arguments: list[str], tmp_path: Path) -> None
 
     assert (2, "") == (ran.returncode, ran.stdout)
     assert "--trust is only for Python files" in ran.stderr
+
+
+HOW_TO = Path(__file__).resolve().parent.parent.parent / "docs" / "how-to"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "file"), [("from-transitions", "lamp.py"), ("from-python-statemachine", "gate.py")])
+def test_the_page_can_be_followed(page: str, file: str, tmp_path: Path) -> None:
+    text = (HOW_TO / f"{page}.md").read_text(encoding="utf-8")
+    code, commands = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0] for kind in ("python", "sh"))
+    for number, command in enumerate(commands.splitlines()):
+        folder = tmp_path / str(number)
+        (folder / "models").mkdir(parents=True)
+        (folder / file).write_text(code, encoding="utf-8")
+
+        ran = fsm(*shlex.split(command, comments=True)[1:], cwd=folder)
+
+        assert (0, "") == (ran.returncode, ran.stderr)
+        assert 1 == len(list((folder / "models").iterdir()))
+
+
+def test_a_library_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "statemachine", None)
+    (tmp_path / "m.py").write_text(CLASS, encoding="utf-8")
+
+    ran = fsm("import", "m.py", cwd=tmp_path)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "m.py:1: the file imports 'statemachine'" in ran.stderr
+    assert "[FSM517]\n    pip install --upgrade python-statemachine" in ran.stderr
