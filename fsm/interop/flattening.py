@@ -55,22 +55,19 @@ class GuardAnswers:
         given = self.given[len(self.asked) : len(self.asked) + 1] or [True]
         return self.asked.setdefault(name, *given) if name else True
 
-    def question(self, called: object) -> Callable[..., bool]:
+    def question(self, called: object, *, raises: bool = False) -> Callable[..., bool]:
         """Return a condition in place of *called*, named after it. The second lambda is called ``lambda-2``."""
         name = called if isinstance(called, str) else str(getattr(called, "__name__", "a function")).strip("<>")
         same = self.functions.setdefault(name, [])
         same += [] if called in same else [called]
         name += f"-{same.index(called) + 1}" if same.index(called) else ""
-        return lambda *_, **__: self.ask(name)
 
-    def validator(self, called: object) -> Callable[..., None]:
-        question = self.question(called)
-
-        def validate(*_: object, **__: object) -> None:
-            if not question():
+        def asked(*_: object, **__: object) -> bool:
+            if not self.ask(name) and raises:
                 raise VetoError
+            return self.asked[name]
 
-        return validate
+        return asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +290,7 @@ def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of
             for name in spec_parser.names_in_boolean_expr(text) if text and spec.group.name == "COND" else ():
                 setattr(bare, name, staticmethod(answers.question(name)))
             if spec.group.name == "VALIDATOR":
-                each.validators.add(answers.validator(spec.func))
+                each.validators.add(answers.question(spec.func, raises=True))
             elif spec.group.name == "COND":
                 each.cond.add(text or answers.question(spec.func), expected_value=spec.expected_value)
     machine = bare()

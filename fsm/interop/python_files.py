@@ -172,13 +172,9 @@ def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: st
         )
     value, fresh = _value(made, names, path)
     inside, machine = ("", value) if isinstance(value, LibraryMachine) else _inner_machine(value)
-    if machine is None:
-        hint = "name a machine, or an object with a machine: self.machine = Machine(...)"
-        what = f"'{made}' is not a Machine of the library transitions, and does not have one"
-        raise refused(path, "FSM518", what, hint)
-    if not machine.models:
-        hint = "pass the object whose state it changes"
-        raise refused(path, "FSM518", f"the machine of '{made}' has no model", hint)
+    if machine is None or not machine.models:
+        hint = "name a machine that has a model, or an object with a machine: self.machine = Machine(self, ...)"
+        raise refused(path, "FSM518", f"'{made}' is not a Machine of transitions with a model, and has none", hint)
     if not machine.initial:
         hint = "give the state in which every run begins: Machine(..., initial=...)"
         raise refused(path, "FSM509", f"'{name}' has no initial state", hint)

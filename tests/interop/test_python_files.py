@@ -406,6 +406,11 @@ REFUSED: dict[str, tuple[str | bytes, str, str]] = {
     "no class": ("x = 1", "", "[FSM518]"),
     "two classes": (CLASS + "\nclass Y(X):\n    more = X.a.to(X.b)", "", "has 2 machines: X, Y [FSM518]"),
     "another class": (CLASS, ":Z", "has no class 'Z' with states [FSM518]"),
+    "no model": (
+        "from transitions import Machine\nm = Machine(None, states=['a'], initial='a')",
+        "",
+        "'m' is not a Machine of transitions with a model, and has none [FSM518]",
+    ),
     "what the library refuses": (
         CLASS + "\n    d = State(initial=True)",
         "",
