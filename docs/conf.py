@@ -21,6 +21,8 @@ NAVIGATION: Final = {
     "How-to": [
         "how-to/install",
         "how-to/starting",
+        "how-to/from-transitions",
+        "how-to/from-python-statemachine",
         "how-to/checking",
         "how-to/logs",
         "how-to/following",

@@ -15,10 +15,11 @@ from fsm.diagrams import read
 from fsm.errors import InputError, Problem, contents
 from fsm.interop.charts import python_statemachine, scxml
 from fsm.interop.draft import machine_of
-from fsm.interop.formats import FORMS, ToolFormat, dot, imported
+from fsm.interop.formats import FORMS, ToolFormat, dot, imported, model_file
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.interop.transitions import FoundMachine, draft_of, found, transitions
+from fsm.interop.python_files import Library, PythonMachine, python_machine
+from fsm.interop.transitions import transitions
 from fsm.interop.yaml_nodes import LARGEST
 from fsm.language.library import load, specification
 from fsm.machine import Machine
@@ -97,25 +98,43 @@ def _lost(machine: Machine) -> list[str]:
     return [word for word, has in words.items() if has]
 
 
+_trust = options.flag("--trust", "Import the Python file, in a process of its own, instead of reading its syntax.")
+
+
+def _from_python(file: str, library: Library | None, name: str = "", *, trust: bool) -> PythonMachine:
+    path, _, made = file.partition(".py:")
+    path = f"{path}.py" if made else file
+    return python_machine(path, made, name, library, trust=trust)
+
+
 @click.command("import")
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("file", metavar="FILE[:CLASS]", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--from", "-f", "form", type=click.Choice(FORMS), help="Format of FILE. Default: recognised from its text."
 )
 @options.flag("--outcomes", "Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
+@_trust
 @options.output_option
-def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
+def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, trust: bool, output: Path | None) -> int:
     """Convert a machine of another tool to a model.
 
     FILE is a configuration of the Python library transitions (the dictionary of its markup, as JSON or YAML), a
-    definition of python-statemachine (JSON or YAML), or a state chart in SCXML; - is standard input. Everything that
-    FILE leaves out is filled in according to the behaviour of that library, and a comment at the top of the model says
-    so. A state chart that 'fsm export' wrote keeps its steps and outputs, but has no replies, clauses or profiles.
+    definition of python-statemachine (JSON or YAML), a state chart in SCXML, or a Python file with a machine of one of
+    these libraries, which is not run unless --trust is given; - is standard input. Everything that FILE leaves out is
+    filled in according to the behaviour of that library, and the model says so. A state chart that 'fsm export' wrote
+    keeps its steps and outputs, but has no replies, clauses or profiles.
 
     \b
     fsm import door.json -o models/door.toml
+    fsm import src/door.py:Door -o models/door.toml
     fsm export models/door.toml --to transitions | fsm import - --outcomes
     """
+    if ".py" in {file.suffix, file.suffix.partition(":")[0]} and form != "scxml":
+        python = _from_python(str(file), form, trust=trust)
+        put(model_file(python.draft, path=python.path), output)
+        return 0
+    if trust:
+        raise click.UsageError("--trust is only for Python files; other files are never run")
     data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
     path = "stdin" if str(file) == "-" else str(file)
     put(imported(data, path=path, form=form, outcomes=outcomes), output)
@@ -131,9 +150,16 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
     "--from-transitions",
     "code",
     metavar="FILE[:NAME]",
-    help="Run this Python file, and start from a Machine of the transitions library in it. NAME selects one of "
-    "several: an object, a class, or a call such as 'Door(\"oak\")'.",
+    help="Start from a Machine of the transitions library in this Python file. NAME selects one of several: an "
+    "object, a class, or a call such as 'Door(\"oak\")'.",
 )
+@click.option(
+    "--from-python-statemachine",
+    "chart",
+    metavar="FILE[:CLASS]",
+    help="Start from a class of python-statemachine in this Python file. CLASS selects one of several.",
+)
+@_trust
 @click.option(
     "--from-drawing",
     "drawing",
@@ -150,7 +176,9 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
     show_default="here",
     help="Folder to write to.",
 )
-def init_command(name: str, code: str | None, drawing: str | None, folder: Path) -> int:
+def init_command(
+    name: str, code: str | None, chart: str | None, drawing: str | None, folder: Path, *, trust: bool
+) -> int:
     """Create a model, properties that hold for it, and a test that runs.
 
     Writes models/NAME.toml, properties/NAME.toml and tests/test_NAME.py, each with comments on what to change. By
@@ -160,20 +188,21 @@ def init_command(name: str, code: str | None, drawing: str | None, folder: Path)
     \b
     fsm init door
     fsm init lamp --from-transitions src/lamp.py
+    fsm init lamp --from-python-statemachine src/lamp.py:Lamp
     fsm init order --from-drawing docs/order.md:40
     """
     if not NAME.fullmatch(name):
         what = "cannot be the name of a model; use letters, digits, - and _, and begin with a letter"
         raise click.BadParameter(f"'{name}' {what}", param_hint="NAME")
-    if code and drawing:
-        raise click.UsageError("a model has only one source; leave out --from-transitions or --from-drawing")
-    driven: FoundMachine | None = None
+    if len(list(filter(None, (code, chart, drawing)))) > 1:
+        raise click.UsageError("a model has only one source; keep only one of the options --from-...")
+    if trust and not (code or chart):
+        raise click.UsageError("--trust is only for Python files; other files are never run")
+    driven: PythonMachine | None = None
     source: Machine | None = None
-    if code:
-        path, _, expression = code.partition(".py:")
-        path = f"{path}.py" if expression else code
-        driven = found(Path(path), expression)
-        source = machine_of(draft_of(driven.machine, name, path), file=Path(path).name, outcomes=False)
+    if python := code or chart:
+        driven = _from_python(python, "transitions" if code else "python-statemachine", name, trust=trust)
+        source = machine_of(driven.draft, file=Path(driven.path).name, outcomes=False)
     elif drawing:
         path, line = options.file_and_line(drawing)
         drawings = read.at(read.find(path), path, line)

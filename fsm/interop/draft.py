@@ -26,6 +26,7 @@ class DraftState:
     ignores: bool  # if true, an event without a transition has no effect; if false, it is an error
     final: bool = False
     notes: tuple[str, ...] = ()
+    shows: str = ""  # by default, the name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class DraftTransition:
     emits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     outcome: Outcome | None = None  # the outcome that the transition stands for
+    fails: bool = False  # whether the event is a call that replies an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
 
 def _state(name: str, place: DraftState, draft: Draft) -> State:
     kind: StateKind | None = "initial" if place.name == draft.initial else "final" if place.final else None
-    return State(name=name, about=_sentence(place.name, place.notes), shows=place.name, kind=kind)
+    return State(name=name, about=_sentence(place.name, place.notes), shows=place.shows or place.name, kind=kind)
 
 
 def named(names: Iterable[str]) -> dict[str, str]:
@@ -149,7 +151,7 @@ def _draft_outcomes(
         yield Outcome(
             name="-".join(filter(None, parts)) or OTHERWISE,
             to=states[taken.to or place.name],
-            reply=reply,
+            reply=("error",) if taken.fails else reply,
             emits=taken.emits,
             about=" ".join(filter(None, (about, *taken.notes))),
         )

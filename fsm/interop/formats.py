@@ -12,7 +12,7 @@ import graphviz
 
 from fsm.errors import decoded_text, encodable
 from fsm.interop.charts import read_definition, read_scxml
-from fsm.interop.draft import machine_of
+from fsm.interop.draft import Draft, machine_of
 from fsm.interop.promela.vocabulary import steps
 from fsm.interop.transitions import read_configuration
 from fsm.interop.yaml_nodes import LARGEST, SourceProblems, node_of
@@ -59,6 +59,11 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
         definition = form == "python-statemachine" or (form is None and mapping)
         found = (read_definition if definition else read_configuration)(node, name)
     problems.raise_found()
+    return model_file(found, path=path, outcomes=outcomes)
+
+
+def model_file(found: Draft, *, path: str, outcomes: bool = False) -> str:
+    """Return the text of a model file for the draft *found*, which was read from the file *path*."""
     file = encodable(Path(path).name)
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]

@@ -54,6 +54,20 @@ SHUTTERS = """\
 from transitions import Machine
 shutter = Machine(states=["up", "down"], initial="up", transitions=[["pull", "up", "down"]])
 """
+LATCH = """\
+from transitions import Machine
+def moves():
+    return [["pull", "open", "shut"]]
+latch = Machine(states=["open", "shut"], initial="open", transitions=moves())
+"""
+LANE = """\
+{0}class {1}(State{2}):
+{0}    free{3} = State(initial=True)
+{0}    busy{3} = State()
+{0}    enter{3} = free{3}.to(busy{3})
+{0}    leave{3} = busy{3}.to(free{3})
+"""
+STATES = "from statemachine import State, StateChart\n"
 APART = 'cannot  = ["ajar", "gone"]'
 WARP = 'moves  = { shut = "ajar" }'
 PLACES = {
@@ -169,6 +183,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "shutter.py": SHUTTERS,
         "shutters.py": SHUTTERS
         + "awning = Machine(states=['in', 'out'], initial='in', transitions=[['roll', 'in', 'out']])\n",
+        "latch.py": LATCH,
+        "board.py": STATES
+        + LANE.format("", "Lane", "Chart", "")
+        + "class Board(StateChart):\n    class lanes(State.Parallel):\n"
+        + "".join(LANE.format("        ", f"lane{number}", ".Compound", number) for number in range(8)),
+        "blind.py": STATES + LANE.format("", "Blind", "Chart", "") + "import os\nos._exit(3)\n",
         "hatch.dot": "digraph { shut -> open [label=push] }",
         "hatch-unlabelled.dot": "digraph { shut -> open }",
         "sweep.json": json.dumps({"states": [f"s{number}" for number in range(2_000)], "transitions": triggers}),

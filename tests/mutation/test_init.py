@@ -62,6 +62,38 @@ machine = Machine(
     transitions=[["cool", "red hot", "solid"], ["warm", "solid", "red hot"], ["blow up!", "*", "gas"], ["rest", "gas", None]],
 )
 """
+NEST = """\
+from transitions.extensions import HierarchicalAsyncMachine
+
+class Nest:
+    def __init__(self):
+        on = {"name": "on", "parallel": [{"name": n, "children": ["1", "2"], "initial": "1"} for n in ["a", "b"]]}
+        self.machine = HierarchicalAsyncMachine(self, states=["off", on], initial="off")
+        self.machine.add_transition("start", "off", "on")
+        self.machine.add_transition("turn", "on_a_1", "on_a_2")
+        self.machine.add_transition("turn", "on_b_1", "on_b_2")
+        self.machine.add_transition("stop", "on", "off")
+"""
+GATE = """\
+from statemachine import HistoryState, State, StateMachine
+
+class Gate(StateMachine):
+    shut = State("Shut!", initial=True)
+    class open(State.Compound):
+        wide = State(initial=True)
+        ajar = State()
+        past = HistoryState()
+        past.to(wide)
+        turn = wide.to(ajar) | ajar.to(wide)
+    gone = State(final=True)
+    push = shut.to(open, cond="is_light")
+    kick = shut.to(open.past)
+    shove = open.to(shut)
+    take = shut.to(gone)
+
+    def is_light(self):
+        return True
+"""
 ORDER = """\
 # Orders
 
@@ -96,6 +128,8 @@ SOURCES = {
     "new": ("", "", ""),
     "class": ("lamp.py", LAMP, "--from-transitions"),
     "object": ("matter.py", MATTER, "--from-transitions"),
+    "nested": ("nest.py", NEST, "--from-transitions"),
+    "chart": ("gate.py", GATE, "--from-python-statemachine"),
     "mermaid": ("docs/order.md", ORDER, "--from-drawing"),
     "boxes": ("state.go", BOXES, "--from-drawing"),
     "dot": ("door.dot", DOT, "--from-drawing"),
@@ -175,6 +209,8 @@ def test_each_property_can_fail(kind: str, tmp_path: Path) -> None:
         ),
         ("class", "lamp.py", '"source": At.ON, "dest": At.OFF', '"source": At.ON, "dest": At.ON'),
         ("object", "matter.py", '["warm", "solid", "red hot"]', '["warm", "solid", "gas"]'),
+        ("nested", "nest.py", '("turn", "on_b_1", "on_b_2")', '("turn", "on_b_1", "on_b_1")'),
+        ("chart", "gate.py", "ajar.to(wide)", "ajar.to(ajar)"),
         (
             "mermaid",
             "tests/test_thing.py",
@@ -307,7 +343,7 @@ WRONG = {
         "",
         "",
         ["init", "a", "--from-transitions", "lamp.py"],
-        "lamp.py: the file cannot be opened: no such file [FSM501]",
+        "lamp.py: the file cannot be opened: no such file or directory [FSM501]",
     ),
     "no Python": (
         "lamp.js",
@@ -319,25 +355,25 @@ WRONG = {
         "lamp.py",
         "(",
         ["init", "a", "--from-transitions", "lamp.py"],
-        "fails when it is run: SyntaxError",
+        "lamp.py:1: the file is not Python: '(' was never closed [FSM517]",
     ),
     "an exit": (
         "lamp.py",
         "exit(3)",
-        ["init", "a", "--from-transitions", "lamp.py"],
+        ["init", "a", "--from-transitions", "lamp.py", "--trust"],
         "fails when it is run: SystemExit: 3",
     ),
     "a name that is taken": (
         "enum.py",
         "",
-        ["init", "a", "--from-transitions", "enum.py"],
+        ["init", "a", "--from-transitions", "enum.py", "--trust"],
         "has the same name as another module",
     ),
     "no machine": (
         "lamp.py",
         "x = 1",
         ["init", "a", "--from-transitions", "lamp.py"],
-        "the file has no Machine of the library transitions [FSM518]",
+        "the file has no Machine of transitions [FSM518]",
     ),
     "several": (
         "lamp.py",
@@ -361,20 +397,14 @@ WRONG = {
     "an argument that is missing": (
         "lamp.py",
         LAMP.replace("watts=40", "watts"),
-        ["init", "a", "--from-transitions", "lamp.py"],
+        ["init", "a", "--from-transitions", "lamp.py", "--trust"],
         "missing 1 required positional argument: 'watts' [FSM518]\n    pass the arguments that it needs: lamp.py:'Lamp(\"oak\", 3)'",
     ),
-    "nested states": (
+    "an argument that is missing in the syntax": (
         "lamp.py",
-        "from transitions.extensions import HierarchicalMachine as H\na = H(states=['x', {'name': 'y', 'children': ['z']}], initial='x', transitions=[['go', 'x', 'y_z']])",
+        LAMP.replace("watts=40", "watts"),
         ["init", "a", "--from-transitions", "lamp.py"],
-        "has nested states [FSM511]",
-    ),
-    "coroutines": (
-        "lamp.py",
-        "from transitions.extensions import AsyncMachine\na = AsyncMachine(states=['x'], initial='x', transitions=[['go', 'x', 'x']])",
-        ["init", "a", "--from-transitions", "lamp.py"],
-        "is an AsyncMachine",
+        "missing the arguments watts [FSM518]\n    pass the arguments that it needs: lamp.py:'Lamp(\"oak\", 3)'",
     ),
     "no transitions": (
         "lamp.py",

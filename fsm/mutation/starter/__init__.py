@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -24,7 +23,7 @@ from fsm.diagrams.read import Drawing
 from fsm.diagrams.read.state_diagrams import NOWHERE
 from fsm.errors import InputError, Problem, refused
 from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
-from fsm.interop.transitions import FoundMachine
+from fsm.interop.python_files import PythonMachine
 from fsm.language.build import build
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
@@ -102,6 +101,20 @@ def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
 
 
 MOST_PROPERTIES: Final = 6
+LEAVES: Final = {  # by the exception that the library raises
+    "MachineError": """
+def leaves(state: object) -> list[str]:
+    parts = state if isinstance(state, list) else []
+    return [each for part in parts for each in leaves(part)] or [getattr(state, "name", state)]
+
+""",
+    "TransitionNotAllowed": """
+def leaves(machine: StateChart) -> list[str]:
+    states = machine.states_map.values()
+    return [each.id for each in states if each.is_atomic and each.value in machine.configuration_values]
+
+""",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +123,7 @@ class Starter:
     files: Mapping[str, str]  # maps each path, relative to the folder, to the contents of the file
 
 
-def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
+def starter(name: str, source: Machine | None = None, *, driven: PythonMachine | None = None, folder: Path) -> Starter:
     """Return the starting files for *folder*.
 
     Without a *source*, the model is an example. Without *driven*, the test drives a stand-in for a system under test.
@@ -121,8 +134,8 @@ def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | 
     module = re.sub(r"\W", "_", name)
     imports = ["from pathlib import Path", "", "import fsm"]
     if driven:
-        libraries = ["from pathlib import Path", "", "from transitions import MachineError", ""]
-        imports = ["import sys", *libraries, "import fsm", *_import_driven(driven, folder)]
+        standard = [*(["import asyncio"] if "asyncio" in driven.call else []), "import sys", "from pathlib import Path"]
+        imports = [*standard, "", driven.imports, "", "import fsm", *_import_driven(driven, folder)]
     test = _fill_template(
         "test",
         name=name,
@@ -177,23 +190,22 @@ def _stand_in_text(machine: Machine) -> str:
     return _fill_template("stand_in", steps="\n".join(steps), initial=json.dumps(machine.initial), shows=shows)
 
 
-def _import_driven(driven: FoundMachine, folder: Path) -> list[str]:
-    relative = os.path.relpath(driven.folder.resolve(), folder.resolve())
+def _import_driven(driven: PythonMachine, folder: Path) -> list[str]:
+    relative = os.path.relpath(Path(driven.folder).resolve(), folder.resolve())
     place = "Path(__file__).parents[1]" + ("" if relative == "." else f" / {json.dumps(relative)}")
     file = f"{driven.module.replace('.', '/')}.py"
     return ["", f"sys.path.insert(0, str({place}))  # where {file} is", f"import {driven.module}  # noqa: E402"]
 
 
-def _driver_text(driven: FoundMachine, machine: Machine) -> str:
-    made = f"{driven.module}.{driven.made}"
-    first = [] if driven.fresh else [f"machine = {made}{driven.inside}", "machine.set_state(machine.initial)"]
+def _driver_text(driven: PythonMachine, machine: Machine) -> str:
     renamed = {event.name: event.rpc for event in machine.events.values() if event.rpc}
-    attribute = driven.machine.model_attribute
-    named = isinstance(getattr(driven.machine.models[0], attribute), Enum)
+    event = "TRIGGERS.get(event, event)" if renamed else "event"
     return _fill_template(
         "driven",
-        triggers=f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "",
-        reset="\n        ".join([*first, f"self.tested = {made}{driven.moved}"]),
-        trigger="TRIGGERS.get(event, event)" if renamed else "event",
-        shows=f"self.tested.{attribute}{'.name' if named else ''}",
+        triggers=(f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "")
+        + LEAVES[driven.error] * ("leaves(" in driven.shows),
+        reset="\n        ".join(driven.reset),
+        call=driven.call.format(event),
+        error=driven.error,
+        shows=driven.shows,
     )
