@@ -11,23 +11,19 @@ from typing import TypeVar, assert_never
 from fsm.checker.alike import Alike, conclusion_key
 from fsm.checker.breadth_first import LIMIT, UNLIMITED, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, JointListener, of_whole
+from fsm.checker.drawn import check_matches
 from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
 from fsm.checker.safety import check_idempotent, check_none, check_reachable, needed, proved_or_vacuous
-from fsm.diagrams.compare import Comparison, Where, choose
-from fsm.diagrams.read import find
 from fsm.errors import of_extra
 from fsm.language import library
 from fsm.machine import Machine, Silent, claims
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.claims import Counts, MatchesDiagram
 from fsm.machine.evidence import (
     Checked,
     Conclusion,
-    DrawnItem,
     Examined,
-    Misdrawn,
     Proved,
     Refuted,
     Undecided,
@@ -41,27 +37,6 @@ from fsm.machine.table import UNSPECIFIED, Done, InProgress, Table, in_progress,
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
 from fsm.verdict import Unknown
-
-
-def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
-    found = choose(machine, find(claim.path))
-    searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
-    if found.equal:
-        return Proved(), searched
-    misdrawn = Misdrawn(
-        place=found.second, lacks=_items_only_in(found, Where.FIRST), adds=_items_only_in(found, Where.SECOND)
-    )
-    return Refuted(evidence=misdrawn), searched
-
-
-def _items_only_in(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
-    items = [DrawnItem(target=state.name) for state in found.states if state.where is where]
-    for move in found.moves:
-        if move.where is where:
-            place, event = move.places[1], move.label or move.event
-            line, column = (place.line, place.column) if place else (0, 0)
-            items.append(DrawnItem(target=move.target, source=move.source, event=event, line=line, column=column))
-    return tuple(items)
 
 
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm import machine as model
-from fsm.language.build.cells import endless, in_progress
+from fsm.language.build.ends import endless, in_progress
 from fsm.language.build.systems import joint_events, joint_place, rebuild_joint_event
 from fsm.language.read import File
 from fsm.language.read.toml import Keys

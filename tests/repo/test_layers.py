@@ -54,6 +54,7 @@ DATA = {
     "machine.claims",
     "machine.evidence",
     "machine.product.system",
+    "machine.terms",
     "trace",
     "sut",
     "linearizability.history",

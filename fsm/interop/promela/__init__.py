@@ -32,7 +32,6 @@ from fsm.interop.promela.vocabulary import (
 from fsm.machine import Event, Machine, claims, outcomes
 from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
-from fsm.machine.timers import clocked
 
 BROKEN: Final = 255  # value of a variable when the claim is violated
 MOST: Final = 30  # maximum number of items that are stored as one bit each
@@ -278,7 +277,6 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     >>> print(promela(load("examples/models/door.toml")).splitlines()[0])
     /* door: A door
     """
-    machine = clocked(machine) if machine.timers else machine
     claim = stated.claim if stated else None
     words = PromelaNames(machine, [each.means for each in claims.conditions_of(claim)] if claim else ())
     product = _product(claim, words) if claim else Product(options=lambda step: [option(words, step)])
@@ -325,6 +323,8 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
             means = tuple(tuple(each.means for each in sequence) for sequence in sequences)
             until = claim.until if isinstance(claim, claims.Never) else None
             return sequence_product(words, means, until.means if until else None)
+        case claims.LeadsTo() if words.machine.timers:
+            raise CannotExportError("'fsm check' assumes that time passes, which is not exported for leads-to")
         case claims.LeadsTo():
             return leads_to_product(words, claim)
         case claims.Follows(other=other):
@@ -357,7 +357,7 @@ def _head(machine: Machine, stated: claims.Property | None, product: Product, fi
     if product.cases > 1:
         yield f"The claim has {product.cases} parts: do it with each CASE from 1 to {product.cases}."
     match stated.claim if stated else None:
-        case None if machine.data:
+        case None if machine.data or machine.timers:
             yield "Expect errors: 0, and as many states, stored, as 'fsm check' counts configurations."
         case None:
             layers, transitions = reached(machine)

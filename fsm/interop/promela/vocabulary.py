@@ -8,12 +8,12 @@ instant; and ``all``, the position in ``lists`` of all outputs of the step, coun
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import gcd
 from typing import Final, assert_never
 
 from fsm.language.names import identifiers
 from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, conditions, outcomes, terms
 from fsm.machine.conditions import Atom, Condition, atoms
-from fsm.machine.guards import names_of
 from fsm.machine.terms import Term, Update, names_in
 
 _NONE: Final[Mapping[str, int]] = {}
@@ -49,7 +49,7 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
             for source in machine.states:
                 cell = cells.get(source)
                 for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
-                    read = {*names_of(way.when.means if way.when else None, way.updates)} & event.arguments.keys()
+                    read = _names(way) & event.arguments.keys()
                     if read and ends:
                         what = f"the end of '{event.name}' reads '{min(read)}', and Promela does not store arguments"
                         raise CannotExportError(f"{what}: store it in a variable when the call begins")
@@ -60,6 +60,17 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
                         yield ExportedStep(
                             event=event.name, ends=ends, source=source, way=way, reply=reply, given=given
                         )
+    for source in machine.states:
+        if any(source in timer.states for timer in machine.timers.values()):
+            way = Outcome(name="second", to=source)
+            yield ExportedStep(event=TIME, ends=False, source=source, way=way, reply="")
+
+
+def _names(way: Outcome) -> set[str]:
+    tested = (each for each in atoms(way.when.means) if isinstance(each, conditions.Compare)) if way.when else ()
+    return {name for each in tested for name in each.names} | {
+        name for update in way.updates for name in names_in(update.term)
+    }
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
@@ -101,6 +112,8 @@ class CannotExportError(Exception):
     """The target language cannot express the claim. The message contains the reason and a remedy."""
 
 
+TIME: Final = "time passes"  # event of the steps that let the clocks run
+STOPPED: Final = -1  # value of the clock of a timer that does not run
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"  # the state before the first instant of a run
 SMALL: Final = 250  # largest number that is stored in a byte; the other values of a byte are reserved
@@ -119,13 +132,16 @@ class PromelaNames:
         outputs += [each.output for each in mentioned if isinstance(each, conditions.Emits) and each.output]
         given = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(self.codes)]
         self.states = identifiers("s_", machine.states, taken=["s_none"])
-        self.events = identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"])
+        named = [*machine.events, *([TIME] if machine.timers else [])]
+        self.events = identifiers("e_", dict.fromkeys(named), taken=["e_none"])
         self.replies = identifiers("r_", dict.fromkeys(given), taken=["r_none"])
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
         # Maps each call that takes time to the variable that is true while the call is in progress.
         self.begun = identifiers("begun_", dict.fromkeys(timed))
         self.data = identifiers("d_", dict.fromkeys(machine.data))
+        self.clocks = identifiers("c_", dict.fromkeys(machine.timers))
+        self._unit = gcd(*(each for timer in machine.timers.values() for each in (timer.earliest, timer.latest)))
         changed = (step.way.updates for step in taken if not _in_order(step.way.updates))
         # Variables whose new values are stored first, because others depend on the old ones, and vice versa.
         self._swapped = {self.data[each.variable] for updates in changed for each in updates}
@@ -154,6 +170,8 @@ class PromelaNames:
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
+        if step.event == TIME:
+            return [], {}
         own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
         if step.ends:
             return [own], {} if step.way.begins else {step.event: 0}
@@ -164,7 +182,27 @@ class PromelaNames:
     def variables(self) -> Iterator[str]:
         for name, each in self.machine.data.items():
             yield f"{'byte' if each.low >= 0 and each.high <= SMALL else 'int'} {self.data[name]} = {each.initial};"
+        for name, timer in self.machine.timers.items():
+            yield f"int {self.clocks[name]} = {0 if self.machine.initial in timer.states else STOPPED};"
         yield from (f"int new_{word} = 0;" for word in self.data.values() if word in self._swapped)
+
+    def _clock_of(self, step: ExportedStep) -> tuple[list[str], list[str]]:
+        """Return the guards and the effects of a step on clocks, which count in the greatest whole unit."""
+        guards, effects = list[str](), list[str]()
+        for name, timer in self.machine.timers.items():
+            clock, ran, runs = self.clocks[name], step.source in timer.states, step.way.to in timer.states
+            if step.event == TIME:
+                guards += [f"{clock} < {timer.latest // self._unit}"] if ran else []
+                effects += [f"{clock} = {clock} + 1"] if ran else []
+                continue
+            fires = step.event == timer.event
+            acts = not step.way.begins and (not step.way.reply or "ok" in step.way.reply)
+            guards += [f"{clock} >= {timer.earliest // self._unit}"] if ran and fires else []
+            if ran and not runs:
+                effects.append(f"{clock} = {STOPPED}")
+            elif runs and (not ran or fires or (step.event in timer.restarts and acts)):
+                effects.append(f"{clock} = 0")
+        return guards, effects
 
     def data_of(self, step: ExportedStep) -> tuple[list[str], list[str]]:
         """Return the guards and the effects of a step on data, with its arguments inserted."""
@@ -181,7 +219,8 @@ class PromelaNames:
                 guards.append(f"({each.low} <= {value} && {value} <= {each.high})")
             first.append(f"{'' if in_order else 'new_'}{word} = {value}")
             then += [] if in_order else [f"{word} = new_{word}", f"new_{word} = 0"]
-        return guards, [*first, *then]
+        timed, clocks = self._clock_of(step)
+        return [*guards, *timed], [*first, *then, *clocks]
 
     def term(self, term: Term, given: Mapping[str, int]) -> str:
         match term:

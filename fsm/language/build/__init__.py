@@ -7,8 +7,9 @@ and signals have none, and a call that begins can end. :mod:`fsm.language.codes`
 from dataclasses import replace
 from typing import Final, get_args
 
-from fsm.language.build.cells import Events, Sets, check_ends, keys, ways
+from fsm.language.build.cells import Events, Sets, keys, ways
 from fsm.language.build.data import check_data, variables
+from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems, check_used, clauses_of, definitions
 from fsm.language.build.profiles import Demands, kinds_of_fields, profiles, requirements
 from fsm.language.build.substates import flattened, remembering

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fsm.language.build.cells import Groups, Part, Sets, check_ends
+from fsm.language.build.cells import Groups, Part, Sets
 from fsm.language.build.data import Guards, check_data
+from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems, clause_of
 from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride, WrittenProfile
 from fsm.language.read import F
