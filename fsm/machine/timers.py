@@ -28,9 +28,10 @@ STOPPED: Final = -1  # value of the clock of a timer that does not run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """A timer that runs in ``states`` and fires ``event`` ``after`` so many nanoseconds, give or take ``tolerance``.
+    """A timer that runs in ``states`` and fires ``event``.
 
-    Events in ``restarts`` restart the timer unless they reply an error.
+    The event happens ``after`` nanoseconds, give or take ``tolerance``.  Events in ``restarts`` restart the timer,
+    unless they reply an error.
     """
 
     name: str

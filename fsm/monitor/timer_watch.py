@@ -50,7 +50,7 @@ class Running:
 
 @dataclass(slots=True, kw_only=True)
 class Watched:
-    """What is known about the timers of an entity at its last observation."""
+    """The timers of an entity after its last observation."""
 
     seen: Observation
     line: Line

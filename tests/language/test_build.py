@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import DOOR, JOB, SAFE, counter, door, edited, job, line_of, machine_of, problems_of
+from machines import DOOR, JOB, LEASE, SAFE, counter, door, edited, job, line_of, machine_of, problems_of
 
 import fsm
 from fsm.language.build import LARGEST_TABLE
@@ -67,6 +67,8 @@ RIGHT = '  { name = "right",   to = "open",    when = "code == 2", set = { failu
 WRONG = '  { name = "wrong",   stays = true,   when = "code != 2 and failures < 2", set = { failures = "failures + 1" }, reply = "WRONG" },\n'
 BLOCKED = '  { name = "blocked", to = "blocked", when = "otherwise", reply = "BLOCKED" },\n'
 CELL = f"moves.locked = [\n{RIGHT}{WRONG}{BLOCKED}"
+AFTER, HELD, FIRES = 'after     = "30 s"\n', 'in        = ["held"]\n', 'event     = "expire"\n'
+RESTARTS, TERM, TOLERANCE = 'restarts  = ["renew"]\n', "[timer.term]\n", 'tolerance = "1 s"\n'
 DATA = [
     # The code, a whole line of the safe, what replaces it, the message, and the hint.
     (
@@ -364,6 +366,23 @@ CASES = [
     *(
         (code, SAFE, old, new if "# here" in new else f"{new}  # here\n", what, hint)
         for code, old, new, what, hint in DATA
+    ),
+    *(
+        (code, LEASE, old, f"{new}  # here\n", what, hint)
+        for code, old, new, what, hint in (
+            ("FSM170", AFTER, 'after     = "half a minute"', "'half a minute' is not a duration", "write a number and ms, s, min, h or d"),
+            ("FSM170", AFTER, 'after     = "P"', "'P' is not a duration", "write a number"),
+            ("FSM170", TOLERANCE, 'tolerance = "30 s"', "the tolerance of timer 'term' is 30 s, but its time is 30 s", "shorter than the time"),
+            ("FSM171", RESTARTS, 'restarts  = ["renewal"]', "timer 'term' restarts on the unknown event 'renewal'", "did you mean 'renew'?"),
+            ("FSM171", FIRES, 'event     = "expiry"', "timer 'term' fires the unknown event 'expiry'", "did you mean 'expire'?"),
+            ("FSM102", HELD, 'in        = ["hold"]', "unknown state 'hold'", "did you mean 'held'?"),
+            ("FSM172", HELD, 'in        = ["held", "expired"]', "timer 'term' runs in 'expired', where its event 'expire' has no effect", "let the timer not run there"),
+            ("FSM172", FIRES, 'event     = "release"', "timer 'term' fires the call 'release'", "fire an event that happens by itself"),
+            ("FSM173", TERM, '[timer.other]\nin        = ["held"]\nevent     = "expire"\nafter     = "60 s"\ntolerance = "1 s"\n[timer.term]', "the timers 'other' and 'term' fire 'expire' in the same states", "its own event"),
+            ("FSM174", RESTARTS, 'restarts  = ["release"]', "timer 'term' restarts on 'release', which never lets it run on", "leave out the event"),
+            ("FSM174", RESTARTS, 'restarts  = ["expire"]', "timer 'term' restarts on 'expire'", "leave out the event"),
+            ("FSM141", TERM, "[timer.held]", "'held' is also the name of a variable, a state or an event", "not used for anything else"),
+        )
     ),
     ("FSM126", DOOR, PROFILE, HERE.replace("open-is-dated", "gone-is-gone") + 'set = ["opened"]\n' + PROFILE, "clause 'gone-is-gone' is defined in two places", "choose another name"),
     ("FSM160", DOOR, OPEN, OPEN.replace(" }", ', in = "opened" }  # here'), "state 'open' is in the unknown state 'opened'", "did you mean 'open'?"),

@@ -18,7 +18,7 @@ import pytest
 from commands import RECORDINGS, fsm
 from door_project import CLAIM, PROPERTIES
 from foreign_packages import EXAMPLE, declare, importable
-from machines import DOOR, JOB, SAFE, edited
+from machines import DOOR, JOB, LEASE, SAFE, edited
 from toy_systems import OFFICE
 
 from fsm.language.codes import RULES
@@ -102,7 +102,7 @@ BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[pro
 
 READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM0": ("example.toml", "show example.toml", (DOOR,)),
-    "FSM1": ("example.toml", "show example.toml", (DOOR, JOB, SAFE)),
+    "FSM1": ("example.toml", "show example.toml", (DOOR, JOB, SAFE, LEASE)),
     "FSM2": ("history.edn", "judge --model cri-container history.edn", ()),
     "FSM24": ("forms/example.toml", "judge --form example --model door.toml door.log", ()),
     "FSM3": ("properties/door.toml", "check properties/door.toml --profile none", (PROPERTIES,)),

@@ -44,7 +44,7 @@ CASES = [
     ("FSM005", PUSH, f"{'a.' * 40}a = 1  # here", "the file is nested more than 32 deep", "six levels"),
     ("FSM005", PUSH, f"{'a.' * 300_000}a = 1  # here", "the file is nested more than 32 deep", "six levels"),
     ("FSM010", '["open"]\nclauses', '["open"]\nignore = []  # here\nclauses', "unknown word 'ignore' in [event.push]", "did you mean 'ignores'? words: moves, ignores,"),
-    ("FSM010", "[event.warp]", "[events.warp]  # here", "unknown word 'events' in the file", "did you mean 'event'? words: machine, states, define, event, clause, fields, requires, profile"),
+    ("FSM010", "[event.warp]", "[events.warp]  # here", "unknown word 'events' in the file", "did you mean 'event'? words: machine, states, define, data, event, timer, clause, fields, requires, profile"),
     ("FSM010", "ajar = { about = ", 'ajar = { abuot = "?", about = "" }  # here\n#', "unknown word 'abuot' in [states.ajar]", "did you mean 'about'? words: about, shows"),
     ("FSM010", "moves  = { shut = ", 'moves  = { shut = [{ go = "x" }] }  # here\n#', "unknown word 'go' in [event.warp.moves.shut[0]]", "words: name, about, to, "),
     ("FSM010", 'kind   = "hidden"', 'kind = "hidden"\n"<list>" = 1  # here', "unknown word '<list>' in [event.warp]", "words: "),

@@ -210,7 +210,7 @@ def test_both_kinds_of_documents_are_tried() -> None:
 
 
 PATHS: list[tuple[tuple[str | int, ...], str]] = [
-    ((), "machine states define data event clause fields requires profile drawing"),
+    ((), "machine states define data event timer clause fields requires profile drawing"),
     (("machine",), "name title about source initial level entity indefinite"),
     (("states",), ""),
     (("states", "open"), "about shows kind aliases in initial history"),

@@ -24,6 +24,7 @@ TABLES = {
     "[states]": "WrittenState",
     "[event.NAME]": "WrittenEvent",
     "[data]": "WrittenVariable",
+    "[timer.NAME]": "WrittenTimer",
     "an argument": "WrittenDomain",
     "an outcome": "WrittenOutcome",
     "[event.NAME.clauses.NAME]": "WrittenRest",

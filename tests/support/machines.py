@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fsm.errors import Problem
     from fsm.machine import Machine
 
+LEASE = (Path(__file__).parents[2] / "examples" / "models" / "lease.toml").read_text(encoding="utf-8")
 SAFE = (Path(__file__).parents[2] / "examples" / "models" / "safe.toml").read_text(encoding="utf-8")
 """A safe, whose calls have arguments and which counts wrong codes."""
 

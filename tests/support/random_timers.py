@@ -19,7 +19,7 @@ STATES = ("s0", "s1", "s2", "s3")
 class TimedMachine:
     """A machine in which timers run in ``inside``, and signals and calls move between ``STATES``.
 
-    If ``second`` is not 0, another timer fires ``late`` after so many seconds, without a tolerance.
+    If ``second`` is not 0, another timer fires ``late`` after this number of seconds, without a tolerance.
     """
 
     moves: dict[str, dict[str, str]]  # by event and state; an event that is missing in a state cannot happen

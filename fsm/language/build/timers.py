@@ -20,7 +20,7 @@ def timers(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[st
             for other in found.values():
                 if other.event == timer.event and other.states & timer.states:
                     what = f"the timers '{other.name}' and '{name}' fire '{timer.event}' in the same states"
-                    here.say("FSM173", what, "give each timer its own event, or its own states", "event")
+                    here.say("FSM173", what, "give each timer its own event, or its own states")
             found[name] = timer
     return found
 
