@@ -244,9 +244,9 @@ def scxml(machine: Machine) -> str:
     for each in outcome_events(machine):
         target = {"target": ids[each.to]} if each.to else {}
         way = each.outcome
-        condition = {"cond": _script(way.when.means, variables)} if way and way.when else {}
+        condition = {"cond": _script(way.when.means, variables)} if way.when else {}
         transition = ET.SubElement(states[each.source], "transition", {"event": each.event, **condition, **target})
-        for update in way.updates if way else ():
+        for update in way.updates:
             assigned = {"location": variables[update.variable], "expr": _script_term(update.term, variables)}
             ET.SubElement(transition, "assign", assigned)
         for output in each.emits:

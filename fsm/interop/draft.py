@@ -38,8 +38,12 @@ class DraftTransition:
     when: tuple[str, ...] = ()  # the conditions, all of which hold
     emits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    outcome: Outcome | None = None  # the outcome that the transition stands for
     fails: bool = False  # whether the event is a call that replies an error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeTransition(DraftTransition):
+    outcome: Outcome  # the outcome that the transition stands for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +184,7 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
     return " ".join((f"{words[:1].upper()}{words[1:]}{stop}", *notes))
 
 
-def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
+def outcome_events(machine: Machine) -> Iterator[OutcomeTransition]:
     """Yield every outcome as a separate event, ordered by event and state.
 
     Tools without outcomes take the first transition that an event enables.  The environment therefore chooses the
@@ -199,4 +203,4 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
                     # Without a target, the transition does not leave and re-enter the state.
                     to = way.to if way.to != state else ""
                     event_of = f"{row}.{taken[-1]}"
-                    yield DraftTransition(event=event_of, source=state, to=to, emits=way.emits, outcome=way)
+                    yield OutcomeTransition(event=event_of, source=state, to=to, emits=way.emits, outcome=way)
