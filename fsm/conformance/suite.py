@@ -30,7 +30,7 @@ from fsm.machine.product.system import System
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
-from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
+from fsm.sut import SUT, Costly, Crashing, Detailed, Emitting, Limited, Overlapping, Stimulus
 
 MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -116,7 +116,7 @@ def conform(
         found,
         shortened=len(edges) < len(oracle.plan.edges),
         skipped=skipped,
-        ways=tuple(dict.fromkeys(way for edge in oracle.plan.edges for way in edge.ways)),
+        ways=tuple(dict.fromkeys(oracle.plan.original(way) for edge in oracle.plan.edges for way in edge.ways)),
         races=races,
         stopped=len(failures) >= most,
         told=told.count if told else None,
@@ -155,7 +155,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
         oracle=oracle,
         cover=cover,
         failures=tuple(failures),
-        reachable=reachable_pairs(table),
+        reachable=reachable_pairs(replace(table, data=None)),
         obstacles=obstacles(oracle, cover),
         methods=needed(table, sut, cover),
         misnamed=misnamed(sut),
@@ -167,11 +167,11 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     with suppress(FailedError):  # The first test reports the failure.
         walk.reset()
-    emitted = isinstance(walk.sut, Emitting)
-    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted)
+    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
+    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
     for number, edge in enumerate(edges):
         advanced(number)
-        for run in (edge.to and sequences.runs(edge.to)) or ((),):
+        for run in sequences.runs(edge) or ((),):
             try:
                 walk.restart()
                 for each in run if walk.aim(edge) else ():

@@ -95,6 +95,7 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.SUPPORT: "needs an event that the SUT does not support",
     Obstacle.OVERLAP: "needs the methods begin and end",
     Obstacle.CALLS: "needs several calls in progress",
+    Obstacle.DATA: "not found with the values that the plan tries",
 }
 
 

@@ -1,0 +1,232 @@
+"""Choose the arguments of events, and the values of variables, that tests should try.
+
+A guard is most likely wrong at its boundary. Tests therefore try the values at and beside the places where the two
+terms of a comparison become equal (boundary value analysis), both where the comparison decides the outcome and where
+another one does. Minima, maxima and limits in updates count as comparisons too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from itertools import islice, pairwise
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+from fsm.machine.conditions import Compare, Condition, Not, atoms, predicate
+from fsm.machine.guards import Data, TooManyValuesError, solution
+from fsm.machine.table import Table, Way
+from fsm.machine.terms import (
+    COMPARISONS,
+    Argument,
+    Combined,
+    Constant,
+    Read,
+    Term,
+    Value,
+    Values,
+    Variable,
+    constants_in,
+    evaluator,
+)
+
+FEW: Final = 8  # a word with at most this number of values has each of them
+MOST_TRIED: Final = 2000  # maximum number of combinations of arguments to consider in a state
+
+FAR: Final = 2  # differences from a boundary that are at least this large count as equal
+
+
+class Side(NamedTuple):
+    """A comparison in the guards of a cell, by its number, and whether it is true."""
+
+    row: int
+    state: int
+    number: int
+    holds: bool
+
+
+Goal: TypeAlias = tuple[object, ...]
+Arguments: TypeAlias = tuple[tuple[str, Argument], ...]  # names with values
+
+
+class Compared(NamedTuple):
+    """A comparison in a cell, and the difference of its terms for the values followed by the arguments."""
+
+    of: Compare
+    difference: Callable[[Values], Value]
+    guards: bool
+
+
+class Boundaries:
+    """The comparisons in the cells of *table*, whose rows and states have no data.
+
+    >>> from fsm.language.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> table = tabulate(load("examples/models/safe.toml"))
+    >>> list(Boundaries(table, table.data).arguments(table.row["enter"], table.initial, (0,)))
+    [(('code', 0),), (('code', 1),), (('code', 2),), (('code', 3),)]
+    """
+
+    def __init__(self, table: Table, data: Data) -> None:
+        self._table, self._data = table, data
+        self.compared = cache(self._comparisons)
+        self._relevant = cache(self._relevant_comparisons)
+        self._deciding = cache(self._decisive)
+
+    def arguments(self, row: int, state: int, values: Values) -> Iterator[Arguments]:
+        """Yield the arguments that tests try for an event: all boundaries, and some on each side of each comparison."""
+        relevant, met = self._relevant(row, state), set[object]()
+        for given in islice(self._combinations(row, relevant, values, ()), MOST_TRIED):
+            frame = values + given
+            new = {*enumerate(given), tuple(_near(each.difference(frame)) for each in relevant)}
+            if not new <= met:
+                met |= new
+                pairs = zip(self._data.arguments[row], given, strict=True)
+                yield tuple((each.name, each.written(value)) for each, value in pairs if value is not None)
+
+    def _relevant_comparisons(self, row: int, state: int) -> tuple[Compared, ...]:
+        cells = [(row, state)]
+        if row in self._table.end:  # the arguments also matter when the call ends
+            cells += [(self._table.end[row], each) for each, _ in enumerate(self._table.states)]
+        return tuple({each.of: each for cell in cells for each in self.compared(*cell)}.values())
+
+    def _combinations(self, row: int, relevant: Sequence[Compared], values: Values, given: Values) -> Iterator[Values]:
+        if len(given) == len(self._data.arguments[row]):
+            yield given
+            return
+        for value in self._values_to_try(self._data.arguments[row], relevant, values, given):
+            yield from self._combinations(row, relevant, values, (*given, value))
+
+    def _values_to_try(
+        self, variables: Sequence[Variable], relevant: Sequence[Compared], values: Values, given: Values
+    ) -> list[int]:
+        variable = variables[len(given)]
+        low, high = variable.low, variable.high
+        found = {low, min(low + 1, high), high}
+        if not variable.number and high - low < FEW:
+            found.update(range(low, high + 1))
+        rest = (None,) * (len(variables) - len(given) - 1)
+        for each in (each for each in relevant if variable.name in each.of.names):
+            at = {value: each.difference((*values, *given, value, *rest)) for value in sorted(found)}
+            roots = {*constants_in(each.of.left), *constants_in(each.of.right), *_roots(at)}
+            found.update(root + beside for root in roots for beside in (-1, 0, 1))
+        possible = (each for each in found if variable.has(each) and (variable.number or low <= each <= high))
+        return sorted(possible, key=lambda each: (abs(each), each))
+
+    def goals(self, row: int, state: int, frame: Values, way: Way | None, after: Values) -> Iterator[Goal]:
+        """Yield what a test exercises in a cell if the values and arguments are *frame*, and *after* the values then.
+
+        A :class:`Side` is a goal. The others are outcomes, changes of variables, and values at or beside a boundary.
+        """
+        index = way.index if way else -1
+        yield "way", row, state, index
+        for place, variable in enumerate(self._data.variables if way and way.updates else ()):
+            yield "change", index, variable.name, _near(_minus(after[place], frame[place]))
+        compared = self.compared(row, state)
+        differences = [each.difference(frame) for each in compared]
+        known = all(each is not None for each in differences)
+        holds = tuple(
+            found is not None and COMPARISONS[each.of.comparison](found, 0)
+            for each, found in zip(compared, differences, strict=True)
+        )
+        deciding = self._deciding(row, state, holds) if known else ()
+        for number, found in enumerate(differences):
+            if found is not None:
+                yield "near", row, state, number, _near(found), number in deciding
+                if compared[number].guards:
+                    yield Side(row, state, number, holds[number])
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        return tuple(
+            Side(row, state, number, holds)
+            for row, state in self._table.defined()
+            for number, each in enumerate(self.compared(row, state))
+            if each.guards
+            for holds in (True, False)
+        )
+
+    def impossible(self, side: Side) -> bool:
+        """Check whether no values in the declared ranges are on *side*."""
+        known = (*self._data.variables, *self._data.arguments[side.row])
+        of = self.compared(side.row, side.state)[side.number].of
+        try:
+            return (
+                solution(of if side.holds else Not(of=of), {each.name: (each.low, each.high) for each in known}) is None
+            )
+        except TooManyValuesError:
+            return False
+
+    def text(self, side: Side) -> str:
+        known = {each.name: each for each in (*self._data.variables, *self._data.arguments[side.row])}
+        of = self.compared(side.row, side.state)[side.number].of
+        written = f"{_text(of.left, of.right, known)} {of.comparison} {_text(of.right, of.left, known)}"
+        return written if side.holds else f"not {written}"
+
+    def _comparisons(self, row: int, state: int) -> tuple[Compared, ...]:
+        ways, variables = self._table.step(state, row) or (), {each.name: each for each in self._data.variables}
+        guards = dict.fromkeys(each for way in ways for each in _comparisons_in(way.when))
+        others: dict[Compare, None] = {}
+        for each in (each for way in ways for each in way.updates):
+            others.update(dict.fromkeys(_choices_in(each.term)))
+            if (variable := variables[each.variable]).beyond == "saturates":
+                limits = (variable.low, variable.high)
+                others |= {Compare(comparison="<", left=each.term, right=Constant(value=at)): None for at in limits}
+        places = self._data.places(row)
+        found = (*((each, True) for each in guards), *((each, False) for each in others if each not in guards))
+        minus = (
+            (each, evaluator(Combined(operator="-", left=each.left, right=each.right), places), of)
+            for each, of in found
+        )
+        return tuple(Compared(*each) for each in minus)
+
+    def _decisive(self, row: int, state: int, holds: tuple[bool, ...]) -> frozenset[int]:
+        """Return the numbers of the comparisons without which other outcomes would be possible."""
+        numbers = {each.of: number for number, each in enumerate(self.compared(row, state))}
+        ways = self._table.step(state, row) or ()
+        tests = [predicate(way.when, lambda atom: itemgetter(numbers[atom])) for way in ways if way.when]  # type: ignore[index]  # guards consist of comparisons
+        now = [test(holds) for test in tests]
+        flipped = [(*holds[:at], not holds[at], *holds[at + 1 :]) for at in range(len(holds))]
+        return frozenset(at for at, truths in enumerate(flipped) if [test(truths) for test in tests] != now)
+
+
+def _comparisons_in(when: Condition | None) -> Iterator[Compare]:
+    yield from (each for each in (atoms(when) if when else ()) if isinstance(each, Compare))
+
+
+def _choices_in(term: Term) -> Iterator[Compare]:
+    if isinstance(term, Combined):
+        if term.operator in {"min", "max"}:
+            yield Compare(comparison="<", left=term.left, right=term.right)
+        yield from (*_choices_in(term.left), *_choices_in(term.right))
+
+
+def _roots(differences: dict[int, Value]) -> Iterator[int]:
+    """Yield the values at which a straight line through neighbouring *differences* crosses zero, rounded down."""
+    known = [(value, found) for value, found in differences.items() if found is not None]
+    for (value, found), (other, later) in pairwise(known):
+        if later != found:
+            yield value - found * (other - value) // (later - found)
+
+
+def _minus(value: Value, other: Value) -> Value:
+    return None if value is None or other is None else value - other
+
+
+def _near(difference: Value) -> Value:
+    return None if difference is None else max(-FAR, min(FAR, difference))
+
+
+def _text(term: Term, beside: Term, known: Mapping[str, Variable]) -> str:
+    match term:
+        case Constant(value=value):
+            return known[beside.name].text(value) if isinstance(beside, Read) else str(value)
+        case Read(name=name):
+            return name
+        case Combined(operator=operator, left=left, right=right):
+            one, other = _text(left, left, known), _text(right, right, known)
+            if operator in {"min", "max"}:
+                return f"{operator}({one}, {other})"
+            return f"{one} {operator} {other}"
+        case _:
+            assert_never(term)
