@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.conditions import Compare, Condition, atoms, predicate, truth, truth_within
+from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate, truth, truth_within
 from fsm.machine.terms import Range, Update, Values, Variable, assignments, evaluator, names_in
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class Data:
             tuple(event.arguments.values()) for event in machine.events.values() for _ in range(1 + bool(event.ends))
         )
         """The arguments of the event of each row of the table."""
-        self._compiled = cache(self._compile)
+        self._compiled, self._covers = cache(self._compile), cache(self._cover)
+        self._guard = cache(lambda when, row: truth(when or All(of=()), self.places(row)))
 
     def outcomes(
         self, ways: Sequence[Way] | None, row: int, values: Values, arguments: Values
@@ -48,13 +49,25 @@ class Data:
         """Return those of *ways* that are possible, each with the values after it.
 
         The result is ``None`` if the specification is silent: *ways* is ``None``, an argument is outside its range, or
-        no guard covers the values.  If a guard depends on an unknown value, its way is possible.
+        no guard covers the values.  If a guard depends on an unknown value, its way is possible.  If all of these guards
+        do, and may not cover the value, the result is ``None``, too.
         """
         if ways is None or not all(map(Variable.has, self.arguments[row], arguments)):
             return None
         frame = values + arguments
         found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
+        if found and None in frame and not any(self._guard(way.when, row)(frame) for way, _ in found):
+            return tuple(found) if self._covers(tuple(way.when for way in ways), row) else None
         return tuple(found) if found or not ways else None
+
+    def _cover(self, guards: tuple[Condition | None, ...], row: int) -> bool:
+        """Check whether *guards* certainly cover all values, also beyond a scope."""
+        known = (*self.variables, *self.arguments[row])
+        box = {each.name: _ANY if each.beyond == "scope" else (each.low, each.high) for each in known}
+        try:
+            return solution(Not(of=Some(of=tuple(each or All(of=()) for each in guards))), box) is None
+        except TooManyValuesError:
+            return False
 
     def _after(self, way: Way, row: int, frame: Values) -> Values | None:
         values = frame[: len(self.variables)]
@@ -143,6 +156,7 @@ def may_agree(one: Collection[Values], other: Collection[Values]) -> bool:
     )
 
 
+_ANY: Final = (-(10**18), 10**18)
 MOST_BOXES: Final = 50_000
 MOST_SIGNS: Final = 6
 

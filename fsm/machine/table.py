@@ -18,7 +18,7 @@ from msgspec.structs import replace as changed
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
 from fsm.machine.guards import Data
-from fsm.machine.terms import Update, Values
+from fsm.machine.terms import Argument, Update, Values
 from fsm.machine.traversal import Numbering
 
 UNSPECIFIED: Final = "unspecified"
@@ -112,6 +112,31 @@ class Table:
 
     def named(self, state: int) -> str:
         return self.states[state]
+
+    @property
+    def anywhere(self) -> range:
+        """The states that are possible if nothing is known about an entity."""
+        return range(len(self.states))
+
+    def original(self, way: int) -> int:
+        """Return the index of *way* in the machine's own table."""
+        return way
+
+    def placed(self, row: int, _given: Mapping[str, Argument]) -> int:
+        """Return the row for the event of *row* with the given arguments.  Other arguments are unknown."""
+        return row
+
+    def agree(self, row: int, other: int) -> bool:
+        """Check whether two rows have the same event, and may have the same arguments."""
+        return row == other
+
+    def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
+        """Return *state* with the values in *shown*, or -1 if it has other values."""
+        return state
+
+    def loosened(self, way: Way) -> int:
+        """Return the state after *way* if it may have happened repeatedly, so that computed values are unknown."""
+        return way.to
 
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""

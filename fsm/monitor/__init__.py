@@ -184,9 +184,9 @@ class Monitor:
             if cells[slot + PLACE] == assumable and (number := cells[slot]) >= 0:
                 # A plain tuple equals a Key but is cheaper to create.  This line runs for every observation.
                 step = beliefs[number].next.get(  # type: ignore[call-overload]
-                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
+                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits, ())
                 )
-                if step is not None and step.plain and not seen.fields:
+                if step is not None and step.plain and not seen.fields and not seen.args:
                     step.taken += 1
                     cells[slot] = step.to.number
                     if seen.phase != "request":

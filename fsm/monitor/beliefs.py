@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
@@ -36,9 +36,9 @@ class Shared:
         self.described = machine  # Keep the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
-        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
+        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True, data=True)
         self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
-        self.pairs = reachable_pairs(table)
+        self.pairs = reachable_pairs(replace(table, data=None))
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self.beginning = self.dynamics.beginning()
         self.everything = self.dynamics.everything()
@@ -81,7 +81,9 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
     at = (id(machine), profile, seen, outputs)  # comparing the contents of machines would be slow
-    found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
+    found = _SHARED.pop(at, None)
+    if found is None or getattr(found.dynamics.table, "full", False):
+        found = Shared(machine, profile, seen, outputs=outputs)
     _SHARED[at] = found  # Move the result to the end, so that the least recently used result comes first.
     if len(_SHARED) > MACHINES:
         _SHARED.popitem(last=False)
@@ -90,7 +92,7 @@ def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *
 
 def _stays(table: Table, state: int, row: int) -> bool:
     ways = table.step(state, row)
-    return ways is not None and all(way.to == state for way in ways)
+    return ways is not None and all(way.to == state and not way.updates for way in ways)
 
 
 @dataclass(slots=True, eq=False)

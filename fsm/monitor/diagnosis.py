@@ -41,7 +41,7 @@ class Scene:
     @property
     def row(self) -> int:
         """The row of the event, or -1 if only a state or an output was observed."""
-        return self.dynamics.row(self.seen.event)
+        return self.dynamics.place(self.seen)
 
     def left(self, seen: Key) -> Configurations:
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
@@ -53,7 +53,8 @@ class Scene:
             return {*numbers(self.since or bits(self.before))}
         if self.seen.phase != "reply":
             return now
-        calls = (call for each in self.before for call in each.pending if call.row == self.row)
+        agree = self.table.agree
+        calls = (call for each in self.before for call in each.pending if agree(call.row, self.row))
         met = (numbers(call.met) for call in calls if call.stage >= 0 or call.stage in {ASKED, CUT})
         return {*chain.from_iterable(met)} or now
 
@@ -120,7 +121,7 @@ def explain(scene: Scene) -> Explained:
     return Explained(
         cause=fault.cause,
         illegal=fault.illegal,
-        before=tuple(scene.table.states[state] for state in states),
+        before=tuple(scene.table.named(state) for state in states),
         permitted=permitted,
         clause=clause,
         edits=tuple(edits),
@@ -177,8 +178,8 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
-    seen, names = scene.seen, scene.table.states
-    found = [Permitted(state=names[state], what=_permitted_values(scene, fault, state)) for state in states]
+    seen = scene.seen
+    found = [Permitted(state=scene.table.named(state), what=_permitted_values(scene, fault, state)) for state in states]
     # If no reply fits the shown state or the outputs, ignore both, and return the replies that are then legal.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
@@ -208,17 +209,17 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    bit, row, before = 1 << state, scene.row, scene.before
+    bit, row, before, agree = 1 << state, scene.row, scene.before, scene.table.agree
     if scene.seen.phase == "reply":
 
         def acting_here(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-            possible = (call for call in calls if call.row != row or call.met & bit)
-            return tuple(call._replace(met=bit) if call.row == row else call for call in possible)
+            possible = (call for call in calls if not agree(call.row, row) or call.met & bit)
+            return tuple(call._replace(met=bit) if agree(call.row, row) else call for call in possible)
 
         before = frozenset(each._replace(pending=acting_here(each.pending)) for each in before)
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
-    found = [*_fitting_replies(replace(scene, before=before, since=bit))]
+    found = [*_fitting_replies(replace(scene, before=before, since=scene.dynamics.known(bit)))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
@@ -295,15 +296,15 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
-    everywhere = range(len(table.states))
-    return [state for state in everywhere if any(way.to in states for way in finals(table, state, row) or ())]
+    bare = {table.bare(state) for state in states}
+    return [state for state in table.anywhere if any(table.bare(way.to) in bare for way in finals(table, state, row) or ())]
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
     """Return the rows of events that can emit *output* or, if *output* is empty, lead to a state that shows *shows*."""
     found = []
     for row in (row.index for row in table.rows if not row.ends):
-        ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
+        ways = [(state, way) for state in table.anywhere for way in finals(table, state, row) or ()]
         emits = any(output in way.emits for _, way in ways)
         leads = any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
         found += [row] if (emits if output else leads) else []
@@ -339,13 +340,14 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Yield each event that would make the observation legal by happening right before it."""
     dynamics = replace(scene.dynamics, silence=False)
     scene = replace(scene, dynamics=dynamics)
+    own = scene.table.rows[scene.row].index if scene.row >= 0 else -1
     for row in scene.table.rows:
-        if row.ends or row.index in dynamics.unseen or row.index == scene.row:
+        if row.ends or row.index in dynamics.unseen or row.index == own:
             continue
         then = scene.left(Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe"))
-        left = replace(scene, before=then, since=scene.since and scene.since | bits(then)).left(scene.seen)
+        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.known(bits(then))).left(scene.seen)
         ended = frozenset(
-            each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
+            each._replace(pending=tuple(call for call in each.pending if not scene.table.agree(call.row, row.index))) for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
             signal = row.event.kind == "signal" and row.event.rpc  # Use the name that requests and replies use.
@@ -355,14 +357,15 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    rests = [[rest for call, rest in each_with_rest(each.pending) if call.row == scene.row] for each in scene.before]
+    agree = scene.table.agree
+    rests = [[rest for call, rest in each_with_rest(each.pending) if agree(call.row, scene.row)] for each in scene.before]
     return frozenset(each._replace(pending=rest[0]) for each, rest in zip(scene.before, rests, strict=True) if rest)
 
 
 def _configurations_as_shown(scene: Scene, fault: Fault) -> Configurations:
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
-    states = [state for state, shown in enumerate(scene.table.shows) if shows in {"", shown}]
-    return frozenset(map(Configuration, states or range(len(scene.table.states))))
+    states = [state for state in scene.table.anywhere if shows in {"", scene.table.shows[state]}]
+    return frozenset(map(Configuration, states or scene.table.anywhere))
 
 
 def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
@@ -378,7 +381,7 @@ def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) 
     for other in scene.others:
         for row, those in where.items():
             for state in those:
-                for way in finals(other, state, other.row[table.rows[row].event.name]) or ():
+                for way in finals(other, table.bare(state), other.row[table.rows[row].event.name]) or ():
                     if way.deviation is not None and _explains(scene, fault, way):
                         found.setdefault((way.deviation.profile, way.deviation.name), way.deviation)
     return tuple(found.values())

@@ -116,9 +116,9 @@ class Life:
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
         """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
-        late = defaultdict[tuple[int, Start], set[Configuration]](set)
+        late, bare = defaultdict[tuple[int, Start], set[Configuration]](set), dynamics.table.bare
         for each in self.belief.configurations if now is not None else ():
-            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
+            if each.due and each.due.start < NOW and bare(each.state) == bare(dynamics.table.ways[each.due.way].to):
                 start = self.starts[each.due.start]
                 limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
                 if now is not None and start.at is not None and now - start.at > limit:
@@ -160,7 +160,7 @@ class Beliefs:
         self.everything = self.belief(shared.everything, rests=not fresh)
 
     def belief(self, configurations: Configurations, since: int | None = None, *, rests: bool = False) -> Belief:
-        since = bits(configurations) if since is None else since
+        since = self._dynamics.known(bits(configurations)) if since is None else since
         known = self._known.get((configurations, since))
         if known is None:
             due = [each.due for each in configurations if each.due]
@@ -212,7 +212,7 @@ class Beliefs:
     def _rests(self, configurations: Configurations) -> bool:
         for each in configurations:
             waiting = tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT)
-            ended = each.state in self._shared.ended and not (waiting or each.due)
+            ended = self._dynamics.table.bare(each.state) in self._shared.ended and not (waiting or each.due)
             if not ended and each._replace(pending=waiting) not in self._shared.beginning:
                 return False
         return True
@@ -283,7 +283,7 @@ class Beliefs:
         """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
-        return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
+        return self._shared.asked(self._dynamics.place(seen)), "reply without request"
 
     def _legal_step(self, before: Belief, seen: Key) -> BeliefStep | None:
         start, note = self._with_request(before, seen)
@@ -292,11 +292,13 @@ class Beliefs:
             return None
         tolerated, left = certain(kept.configurations)
         configurations, starts = numbered(left)
-        since, initial = bits(configurations), self._dynamics.table.initial
+        table = self._dynamics.table
+        since, initial = self._dynamics.known(bits(configurations)), table.bare(table.initial)
+        cells = frozenset((table.rows[row].index, table.bare(state)) for row, state in kept.cells)
         row, calls = self._dynamics.row, self._dynamics.calls
         if note:
             since = self.everything.since
-        elif kept.cells and {state for _, state in kept.cells} == {initial} and not since >> initial & 1:
+        elif cells and {state for _, state in cells} == {initial} and not since >> initial & 1:
             since |= kept.passed & self._shared.there  # The observation created the entity.
         else:
             since |= before.since | kept.passed
@@ -312,7 +314,7 @@ class Beliefs:
             kind=self.kinds[seen],
             plain=not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew),
             leads=self.leads(seen),
-            cells=kept.cells,
+            cells=cells,
             tolerated=tolerated,
             note=note,
             starts=starts,
@@ -324,5 +326,5 @@ class Beliefs:
 
     def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)
-        to, kind = self.belief(left, before.since | bits(left)), self.kinds[seen]
+        to, kind = self.belief(left, before.since | self._dynamics.known(bits(left))), self.kinds[seen]
         return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)

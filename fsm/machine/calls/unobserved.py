@@ -78,7 +78,7 @@ class Unobserved:
         return self.rules.table
 
     def everything(self) -> Configurations:
-        return self.closed(Configuration(state) for state in range(len(self.table.states)))
+        return self.closed(Configuration(state) for state in self.table.anywhere)
 
     def beginning(self) -> Configurations:
         return self.closed([Configuration(self.table.initial)])
@@ -148,11 +148,11 @@ class Unobserved:
             after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
         else:
             met = 1 << here.state if asked else call.met
-            met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
+            met = (1 << len(self.table.anywhere)) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._unspecified_successors(here, after, instant)
-        return self._after_way(here, way, after)
+        return self._after_way(here, way, after, repeats=lost or call.stage == stage)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         for instant in self.rules.instants(here.state, call.row, call.stage):
@@ -173,22 +173,37 @@ class Unobserved:
         if row == self.assumed:
             here = with_deviation(here, f"{ASSUMED}{self.table.rows[row].name}")
         interrupts = row in self.unseen and self.rules.interrupts(row)
-        return self._after_way(here, instant.way, pending, interrupts=interrupts)
+        return self._after_way(here, instant.way, pending, interrupts=interrupts, repeats=row in self.unseen)
 
     def _after_way(
-        self, here: Configuration, way: Way, pending: tuple[Pending, ...], *, interrupts: bool = False
+        self,
+        here: Configuration,
+        way: Way,
+        pending: tuple[Pending, ...],
+        *,
+        interrupts: bool = False,
+        repeats: bool = False,
     ) -> tuple[Configuration, ...]:
         queue = self._extend_queue(here.queue, way.emits)
         if queue is None:
             return ()
         deviations, due, to = here.deviations, here.due, way.to
+        if repeats and way.updates:
+            to = self.table.loosened(way)
         if way.deviation is not None:
             deviations = tuple(sorted({*deviations, way.deviation.name}))
-        if due and to != here.state and not (interrupts and to in self.limits[due.way]):
-            due = None
-        if way.index in self.limits and (due is None or self.table.ways[due.way].to != to):
-            due = Due(way.index, FRESH)
+        if self.limits:
+            due = self._due_after(here, way, to, interrupts=interrupts)
         return (Configuration(to, passing(pending, to), queue, deviations, due),)
+
+    def _due_after(self, here: Configuration, way: Way, to: int, *, interrupts: bool) -> Due | None:
+        table, due = self.table, here.due
+        bare = table.bare(to)
+        if due and bare != table.bare(here.state) and not (interrupts and bare in self.limits[table.original(due.way)]):
+            due = None
+        if table.original(way.index) in self.limits and (due is None or table.bare(table.ways[due.way].to) != bare):
+            due = Due(way.index, FRESH)
+        return due
 
     def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add *emits* to *queue*, or return ``None`` if they contradict the trace or must wait for *queue*."""
@@ -226,7 +241,7 @@ class Unobserved:
 
         To save time, a limit is tried only if no other call in progress may move the entity.
         """
-        if way.index in self.limits and way.to == here.state:
+        if self.limits and self.table.original(way.index) in self.limits and way.to == here.state:
             return self.alone(here)
         return self.coming is not None and bool(way.emits)
 
