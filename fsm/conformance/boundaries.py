@@ -2,22 +2,25 @@
 
 A guard is most likely wrong at its boundary. Tests therefore try the values at and beside the places where the two
 terms of a comparison become equal (boundary value analysis), both where the comparison decides the outcome and where
-another one does. Minima, maxima and limits in updates count as comparisons too.
+another one does. They also try values with which a small mistake in an update, such as a wrong sign, makes a difference
+(weak mutation testing; W. E. Howden, 1982).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
-from fsm.machine.conditions import Compare, Condition, Not, atoms, predicate
+from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate
 from fsm.machine.guards import Data, TooManyValuesError, solution
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import (
     COMPARISONS,
+    OPERATORS,
     Argument,
     Combined,
     Constant,
@@ -54,7 +57,6 @@ class Compared(NamedTuple):
 
     of: Compare
     difference: Callable[[Values], Value]
-    guards: bool
 
 
 class Boundaries:
@@ -72,6 +74,8 @@ class Boundaries:
         self.compared = cache(self._comparisons)
         self._relevant = cache(self._relevant_comparisons)
         self._deciding = cache(self._decisive)
+        self._variants = cache(self._mistaken)
+        self._difference = cache(self._subtraction)
 
     def arguments(self, row: int, state: int, values: Values) -> Iterator[Arguments]:
         """Yield the arguments that tests try for an event: all boundaries, and some on each side of each comparison."""
@@ -116,33 +120,48 @@ class Boundaries:
     def goals(self, row: int, state: int, frame: Values, way: Way | None, after: Values) -> Iterator[Goal]:
         """Yield what a test exercises in a cell if the values and arguments are *frame*, and *after* the values then.
 
-        A :class:`Side` is a goal. The others are outcomes, changes of variables, and values at or beside a boundary.
+        A :class:`Side` is a goal. The others are outcomes, possible mistakes, and values at or beside a boundary.
         """
-        index = way.index if way else -1
-        yield "way", row, state, index
-        for place, variable in enumerate(self._data.variables if way and way.updates else ()):
-            yield "change", index, variable.name, _near(_minus(after[place], frame[place]))
-        compared = self.compared(row, state)
-        differences = [each.difference(frame) for each in compared]
-        known = all(each is not None for each in differences)
-        holds = tuple(
-            found is not None and COMPARISONS[each.of.comparison](found, 0)
-            for each, found in zip(compared, differences, strict=True)
-        )
-        deciding = self._deciding(row, state, holds) if known else ()
-        for number, found in enumerate(differences):
-            if found is not None:
-                yield "near", row, state, number, _near(found), number in deciding
-                if compared[number].guards:
-                    yield Side(row, state, number, holds[number])
+        yield "way", row, state, way.index if way else -1
+        yield from (goal for goal, _ in self.mistakes(row, frame, way, after))
+        found = [(each.of, each.difference(frame)) for each in self.compared(row, state)]
+        holds = tuple(value is not None and COMPARISONS[each.comparison](value, 0) for each, value in found)
+        deciding = self._deciding(row, state, holds)
+        for number, (_, value) in enumerate(found):
+            if value is not None:
+                yield "near", row, state, number, _near(value), number in deciding
+                yield Side(row, state, number, holds[number])
+
+    def mistakes(self, row: int, frame: Values, way: Way | None, after: Values) -> Iterator[tuple[Goal, Values]]:
+        """Yield the values that follow if *way* has a mistake in the update of one variable, with the mistake."""
+        updates = {each.variable: each.term for each in way.updates} if way else {}
+        for place, variable in enumerate(self._data.variables if way else ()):
+            for number, mistaken in enumerate(self._variants(variable.name, updates.get(variable.name), row)):
+                value = variable.kept(mistaken(frame))
+                if None not in {value, after[place]} and value != after[place] and variable.has(value):
+                    yield ("mistake", way and way.index, place, number), (*after[:place], value, *after[place + 1 :])
+
+    def distance(self, of: Condition | None, row: int, values: Values, *, holds: bool = True) -> int:
+        """Return how far *values* are from those for which *of* holds, or does not hold if *holds* is false."""
+        match of:
+            case Not(of=inner):
+                return self.distance(inner, row, values, holds=not holds)
+            case All(of=parts) | Some(of=parts):
+                each = [self.distance(part, row, values, holds=holds) for part in parts]
+                return sum(each) if isinstance(of, All) is holds else min(each, default=0)
+            case Compare(comparison=comparison):
+                frame = values + (None,) * len(self._data.arguments[row])
+                found = self._difference(of, row)(frame)
+                return 0 if found is None or COMPARISONS[comparison](found, 0) is holds else max(abs(found), 1)
+            case _:
+                return 0
 
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         return tuple(
             Side(row, state, number, holds)
             for row, state in self._table.defined()
-            for number, each in enumerate(self.compared(row, state))
-            if each.guards
+            for number, _ in enumerate(self.compared(row, state))
             for holds in (True, False)
         )
 
@@ -164,21 +183,17 @@ class Boundaries:
         return written if side.holds else f"not {written}"
 
     def _comparisons(self, row: int, state: int) -> tuple[Compared, ...]:
-        ways, variables = self._table.step(state, row) or (), {each.name: each for each in self._data.variables}
-        guards = dict.fromkeys(each for way in ways for each in _comparisons_in(way.when))
-        others: dict[Compare, None] = {}
-        for each in (each for way in ways for each in way.updates):
-            others.update(dict.fromkeys(_choices_in(each.term)))
-            if (variable := variables[each.variable]).beyond == "saturates":
-                limits = (variable.low, variable.high)
-                others |= {Compare(comparison="<", left=each.term, right=Constant(value=at)): None for at in limits}
-        places = self._data.places(row)
-        found = (*((each, True) for each in guards), *((each, False) for each in others if each not in guards))
-        minus = (
-            (each, evaluator(Combined(operator="-", left=each.left, right=each.right), places), of)
-            for each, of in found
-        )
-        return tuple(Compared(*each) for each in minus)
+        guards = [way.when for way in self._table.step(state, row) or () if way.when]
+        found = dict.fromkeys(each for guard in guards for each in atoms(guard) if isinstance(each, Compare))
+        return tuple(Compared(each, self._difference(each, row)) for each in found)
+
+    def _subtraction(self, of: Compare, row: int) -> Callable[[Values], Value]:
+        return evaluator(Combined(operator="-", left=of.left, right=of.right), self._data.places(row))
+
+    def _mistaken(self, name: str, term: Term | None, row: int) -> list[Callable[[Values], Value]]:
+        own, one = Read(name=name), Constant(value=1)
+        terms = [own, *(Combined(operator=sign, left=term or own, right=one) for sign in ("+", "-"))]
+        return [evaluator(each, self._data.places(row)) for each in (*terms, *_mistakes_in(term or own))]
 
     def _decisive(self, row: int, state: int, holds: tuple[bool, ...]) -> frozenset[int]:
         """Return the numbers of the comparisons without which other outcomes would be possible."""
@@ -190,15 +205,12 @@ class Boundaries:
         return frozenset(at for at, truths in enumerate(flipped) if [test(truths) for test in tests] != now)
 
 
-def _comparisons_in(when: Condition | None) -> Iterator[Compare]:
-    yield from (each for each in (atoms(when) if when else ()) if isinstance(each, Compare))
-
-
-def _choices_in(term: Term) -> Iterator[Compare]:
+def _mistakes_in(term: Term) -> Iterator[Term]:
+    """Yield *term* with one wrong operator."""
     if isinstance(term, Combined):
-        if term.operator in {"min", "max"}:
-            yield Compare(comparison="<", left=term.left, right=term.right)
-        yield from (*_choices_in(term.left), *_choices_in(term.right))
+        yield from (replace(term, operator=each) for each in OPERATORS if each != term.operator)  # type: ignore[arg-type]
+        yield from (replace(term, left=each) for each in _mistakes_in(term.left))
+        yield from (replace(term, right=each) for each in _mistakes_in(term.right))
 
 
 def _roots(differences: dict[int, Value]) -> Iterator[int]:
@@ -207,10 +219,6 @@ def _roots(differences: dict[int, Value]) -> Iterator[int]:
     for (value, found), (other, later) in pairwise(known):
         if later != found:
             yield value - found * (other - value) // (later - found)
-
-
-def _minus(value: Value, other: Value) -> Value:
-    return None if value is None or other is None else value - other
 
 
 def _near(difference: Value) -> Value:

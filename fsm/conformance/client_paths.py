@@ -17,7 +17,7 @@ from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.scheme import DomainClient, client_of
 from fsm.machine import Machine, Moves
-from fsm.machine.table import Table, Way, tabulate
+from fsm.machine.table import Way, tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.monitor import Monitor
 from fsm.sut import Stimulus

@@ -309,7 +309,9 @@ class Execution:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
-        for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
+        plan = self.oracle.plan
+        longest = len(plan.path(plan.start, edge.source) or ()) if plan.boundaries else 0
+        for _ in range(PATIENCE * max(len(plan.table.states), longest + 1)):
             if self.cover.avoided(edge):
                 return False
             path = self._path(self.point, edge.source) if self.point else None

@@ -4,23 +4,26 @@ A *point* is where an entity can be in a test: its state, its data, and the call
 *step* is a whole event, or one stage of a call that takes time, together with its arguments and the outcomes that the
 test expects.
 
-A machine with data may have too many points and steps to take them all. Points are then searched breadth first, but
-those with a new value of a variable come first, as in a search of width 1 (N. Lipovetzky and H. Geffner, *Width and
-serialization of classical planning problems*, 2012). Only steps with a goal of their own are tested.
+A machine with data may have too many points and steps to take them all. The nearest points are then searched breadth
+first. From there, the plan climbs to each outcome that has not been found, always from the point whose values are
+nearest to its guard (B. Korel, *Automated software test data generation*, 1990). Only steps with a goal of their own
+are tested.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
+from heapq import heappop, heappush
 from itertools import filterfalse
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from fsm.conformance.boundaries import Arguments, Boundaries, Goal, Side
 from fsm.machine.calls.valued import ValuedTable, with_data
 from fsm.machine.table import Table, Way
+from fsm.machine.terms import Values
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus, StimulusStage
 
@@ -32,7 +35,9 @@ _ARGUMENT: Final = re.compile(r"(?P<name>[^\s=]+)\s*=\s*(?P<value>[^\s=]+)")
 
 IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
-MOST_POINTS: Final = 1_000  # maximum number of points of a machine with data from which the plan takes steps
+MOST_POINTS: Final = 300  # maximum number of points of a machine with data to search breadth first
+MOST_CLIMBED: Final = 150  # maximum number of points to search for one outcome
+OFTEN: Final = 2  # number of tests of each possible mistake in an update, because the values may hide it
 MOST_EDGES: Final = 5_000  # if there are more edges, paths follow only those that the search and the tests need
 
 
@@ -107,7 +112,8 @@ class Plan:
     """All steps that a test of *table* can take.
 
     Unless *overlaps* is true, no calls are left in progress. Outcomes for which ``never(event, outcome)`` is true are
-    skipped. ``valued`` is *table* with the data in its states and rows, which plans can share. ``boundaries`` chooses the arguments of
+    skipped. ``valued`` is *table* with the data in its states and rows, which plans can share.
+    ``boundaries`` chooses the arguments of
     events, and is ``None`` if the machine has no data.
 
     >>> from fsm.language.library import load
@@ -139,6 +145,7 @@ class Plan:
         self.alternatives = cache(self._alternatives)
         self.by_step = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
         self._from = cache(self._search)
+        self.sides = cache(self._sides)
         self._arguments = cache(self._arguments_at)
 
     def stage(self, step: Stimulus, number: int) -> str:
@@ -164,33 +171,18 @@ class Plan:
 
     @cached_property
     def _explored(self) -> dict[Point, Edge | None]:
-        """The points of a machine with data from which the plan takes steps, each with the edge that found it."""
-        found: dict[Point, Edge | None] = {self.start: None}
-        explored: dict[Point, Edge | None] = {}
-        novel, others = deque([self.start]), deque[Point]()
-        met = set[tuple[object, ...]]()
-        while (queue := novel or others) and len(explored) < MOST_POINTS:
-            here = queue.popleft()
-            explored[here] = found[here]
-            for to, edge in ((edge.to, edge) for edge in self.leaving(here) if edge.to is not None):
-                if to not in found:
-                    found[to] = edge
-                    name, values = self.valued.settled(to.state)
-                    aspects = {(name, to.call, place, each) for place, each in enumerate(values)}
-                    (others if aspects <= met else novel).append(to)
-                    met |= aspects
-        return explored
+        return _Exploration(self).explored
 
     @cached_property
     def _chosen(self) -> Mapping[Edge, frozenset[Goal]]:
-        """The edges to test if there are data, with what a test of each exercises."""
-        met: set[Goal] = set()
+        """The edges to test if there are data, each with its goals that are not those of enough edges before."""
+        met = Counter[Goal]()
         chosen = {}
         for edge in (edge for point in self._explored for edge in self.leaving(point)):
             goals = frozenset(self._goals(edge))
-            if not goals <= met:
-                met |= goals
-                chosen[edge] = goals
+            if new := frozenset(each for each in goals if met[each] < (OFTEN if each[0] == "mistake" else 1)):
+                met.update(goals)
+                chosen[edge] = new
         return chosen
 
     @cached_property
@@ -209,23 +201,33 @@ class Plan:
         return {point: tuple(edges.values()) for point, edges in kept.items()}
 
     def _goals(self, edge: Edge) -> Iterator[Goal]:
-        if self.boundaries is None or not isinstance(self.valued, ValuedTable):
-            return
-        given = self.valued.called.listed[edge.source.call if edge.step.stage == "end" else self.row(edge.step)][1]
-        states = (edge.source.state, *(way.to for way in edge.ways))
-        for number, (place, state) in enumerate(edge.cells):
-            way = edge.ways[number] if number < len(edge.ways) else None
-            before, after = (self.valued.values(each) for each in (*states, states[-1])[number : number + 2])
-            yield from self.boundaries.goals(place, state, before + given, way and self.original(way), after)
+        for place, state, frame, way, after in self._frames(edge) if self.boundaries else ():
+            yield from self.boundaries.goals(place, state, frame, way, after) if self.boundaries else ()
+
+    def mistaken(self, edge: Edge) -> Iterator[tuple[Goal, Point]]:
+        """Yield the points to which *edge* leads if its last outcome has one of the mistakes for which it is tested."""
+        *_, (row, _, frame, way, after) = self._frames(edge)
+        for why, values in self.boundaries.mistakes(row, frame, way, after) if self.boundaries else ():
+            if edge.to is not None and isinstance(self.valued, ValuedTable) and why in self._chosen.get(edge, ()):
+                yield why, edge.to._replace(state=self.valued.number(self.valued.bare(edge.to.state), values))
+
+    def _frames(self, edge: Edge) -> Iterator[tuple[int, int, Values, Way | None, Values]]:
+        """Yield the row, the state, the values and arguments, the outcome, and the values after it, of each stage."""
+        row = edge.source.call if edge.step.stage == "end" else self.row(edge.step)
+        given = self.valued.called.listed[row][1] if isinstance(self.valued, ValuedTable) else ()
+        values = [self.valued.settled(each)[1] for each in (edge.source.state, *(way.to for way in edge.ways))]
+        ways = [*map(self.original, edge.ways), None]
+        for (place, state), way, before, after in zip(
+            edge.cells, ways, values, [*values[1:], values[-1]], strict=False
+        ):
+            yield place, state, before + given, way, after
 
     def original(self, way: Way) -> Way:
         """Return the outcome *way* without its data."""
         return self.table.ways[self.valued.original(way.index)]
 
-    def sides(self, edge: Edge) -> frozenset[Side]:
-        """Return the sides of guards that a test of *edge* exercises."""
-        goals = self._chosen.get(edge) if self.boundaries else ()
-        return frozenset(each for each in (self._goals(edge) if goals is None else goals) if isinstance(each, Side))
+    def _sides(self, edge: Edge) -> frozenset[Side]:
+        return frozenset(each for each in self._goals(edge) if isinstance(each, Side))
 
     def row(self, step: Stimulus) -> int:
         """Return the row of *valued* for the event of *step* and its arguments."""
@@ -293,7 +295,7 @@ class Plan:
     def _arguments_at(self, row: int, state: int) -> tuple[Arguments, ...]:
         if self.boundaries is None or not isinstance(self.valued, ValuedTable):
             return ((),)
-        return tuple(self.boundaries.arguments(row, self.valued.bare(state), self.valued.values(state)))
+        return tuple(self.boundaries.arguments(row, self.valued.bare(state), self.valued.settled(state)[1]))
 
     def _edge(self, point: Point, step: Stimulus, stages: tuple[_Stage, ...], left: int) -> Edge:
         table = self.valued
@@ -326,3 +328,44 @@ class Plan:
 
 
 _Stage: TypeAlias = "tuple[int, int, Way | None]"
+
+
+class _Exploration:
+    """The ``explored`` points of a machine with data, from which the plan takes steps, with the edges to them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._found: dict[Point, Edge | None] = {plan.start: None}
+        self._met: set[int] = set()
+        self.explored: dict[Point, Edge | None] = {}
+        queue = deque([plan.start])
+        while queue and len(self.explored) < MOST_POINTS:
+            queue.extend(self._explore(queue.popleft()))
+        before = -1
+        while before < len(self._met):
+            before = len(self._met)
+            for way in plan.table.ways:
+                self._climb(way)
+
+    def _explore(self, here: Point) -> Iterator[Point]:
+        self.explored[here] = self._found[here]
+        for edge in self._plan.leaving(here):
+            self._met.update(self._plan.original(way).index for way in edge.ways)
+            if edge.to is not None and edge.to not in self._found:
+                self._found[edge.to] = edge
+                yield edge.to
+
+    def _climb(self, way: Way) -> None:
+        queue = sorted(self._distances(way, self._found))
+        for _ in range(MOST_CLIMBED):
+            if not queue or way.index in self._met:
+                return
+            for each in [*self._distances(way, self._explore(heappop(queue)[2]))]:
+                heappush(queue, each)
+
+    def _distances(self, way: Way, points: Iterable[Point]) -> Iterator[tuple[int, int, Point]]:
+        """Yield the distance of each unexplored point in the state of *way* from its guard, with a number."""
+        (row, state), plan = self._plan.table.origin[way.index], self._plan
+        for number, point in enumerate(points, len(self._found)):
+            if point not in self.explored and plan.valued.bare(point.state) == state and plan.boundaries:
+                yield plan.boundaries.distance(way.when, row, plan.valued.settled(point.state)[1]), number, point

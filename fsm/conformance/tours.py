@@ -37,7 +37,7 @@ class _Predecessor(NamedTuple):
 
 
 _TRIED: Final = 30  # maximum number of points to search for a run, if there are data
-_VAIN: Final = 2  # number of vain searches after which values of a variable in a state are not distinguished any more
+_VAIN: Final = 3  # number of vain searches after which values of a variable in a state are not distinguished any more
 
 
 @dataclass(kw_only=True)
@@ -72,20 +72,14 @@ class DistinguishingSequences:
 
     def _mistakes(self, edge: Edge, to: Point, valued: ValuedTable) -> Iterator[tuple[tuple[object, ...], Point]]:
         """Yield the points where the entity may be instead of *to*: in another state, or with another value."""
-        state, values, before = valued.bare(to.state), valued.values(to.state), valued.values(edge.source.state)
+        state, values = valued.bare(to.state), valued.settled(to.state)[1]
         for other in valued.anywhere:
             if other != state and not (self.shown and valued.shows[other] != valued.shows[state]):
                 yield (state, other), to._replace(state=valued.number(other, values))
-        for place, (variable, value) in enumerate(
-            zip(self.oracle.plan.table.machine.data.values(), values, strict=True)
-        ):
-            if value is None or (self.detailed and variable.shown):
-                continue
-            others = dict.fromkeys([before[place], value + 1, value - 1, value + 2, value - 2, variable.initial])
-            for each in others:
-                if each is not None and each != value and variable.has(each):
-                    changed = (*values[:place], each, *values[place + 1 :])
-                    yield (state, variable.name), to._replace(state=valued.number(state, changed))
+        hidden = [place for place, each in enumerate(valued.data.variables) if not (self.detailed and each.shown)]
+        for why, point in self.oracle.plan.mistaken(edge):
+            if why[2] in hidden:
+                yield (state, why), point
 
     def _short_run(self, point: Point, others: frozenset[Point]) -> tuple[Edge, ...]:
         """Return a short run from *point* that distinguishes it from one of *others*, or an empty run."""

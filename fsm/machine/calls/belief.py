@@ -21,7 +21,6 @@ from fsm.machine.calls.configuration import (
     late,
     numbers,
     plus,
-    released,
 )
 from fsm.machine.calls.unobserved import Unobserved, tried, with_deviation
 from fsm.machine.calls.valued import with_data
@@ -141,6 +140,14 @@ class Dynamics(Unobserved):
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
         agree = self.table.agree
         return any(call.stage > LOST and agree(call.row, row) for each in before for call in each.pending)
+
+    def released(self, before: Iterable[Configuration], row: int) -> Iterator[Configuration]:
+        """Let a held call of the event of *row* continue."""
+        for here in before:
+            rests = each_with_rest(here.pending)
+            held = ((call, rest) for call, rest in rests if call.stage == HELD and self.table.agree(call.row, row))
+            call, rest = next(held, (None, ()))
+            yield here._replace(pending=plus(rest, call._replace(stage=BEGUN))) if call else here
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
         row = self.place(seen)
@@ -353,10 +360,11 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     if seen.reply is None:
         found = moves.closed(_hold_call(moves, before, step))
     elif step.stage == "end":
-        before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
+        before = moves.closed(moves.released(before, row))
         found = moves.observed(before, Key(event=step.event, phase="reply", reply=seen.reply)).configurations
     else:
-        found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
+        args = tuple(sorted(step.args))
+        found = moves.observed(before, Key(event=step.event, reply=seen.reply, args=args)).configurations
         if moves.rules.interrupts(row):
             # The test itself caused the interruption, so the test waits for no further replies.
             found = frozenset(each._replace(pending=()) for each in found)
@@ -364,12 +372,12 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
 
 
 def _hold_call(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    row = moves.table.row[step.event]
+    row = moves.table.placed(moves.table.row[step.event], dict(step.args))
     for here in before:
         if step.stage == "begin":
             yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
         for call, others in each_with_rest(here.pending if step.stage == "end" else ()):
-            if (call.row, call.stage) == (row, HELD):
+            if call.stage == HELD and moves.table.agree(call.row, row):
                 yield from moves.advanced(here, call._replace(stage=BEGUN), others)
 
 

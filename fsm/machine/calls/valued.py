@@ -87,6 +87,9 @@ class ValuedTable(Table):
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]
 
+    def settled(self, state: int) -> tuple[str, Values]:
+        return self.states[state], self.numbers.listed[state][1]
+
     def named(self, state: int) -> str:
         return ", ".join([self.states[state], *self.data.texts(self.numbers.listed[state][1])])
 
