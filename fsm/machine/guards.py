@@ -49,8 +49,8 @@ class Data:
         """Return those of *ways* that are possible, each with the values after it.
 
         The result is ``None`` if the specification is silent: *ways* is ``None``, an argument is outside its range, or
-        no guard covers the values.  If a guard depends on an unknown value, its way is possible.  If all of these guards
-        do, and may not cover the value, the result is ``None``, too.
+        no guard covers the values.  If a guard depends on an unknown value, its way is possible.  If all guards
+        do, and perhaps none covers the value, the result is ``None``, too.
         """
         if ways is None or not all(map(Variable.has, self.arguments[row], arguments)):
             return None

@@ -118,10 +118,6 @@ class Table:
         """The states that are possible if nothing is known about an entity."""
         return range(len(self.states))
 
-    def original(self, way: int) -> int:
-        """Return the index of *way* in the machine's own table."""
-        return way
-
     def placed(self, row: int, _given: Mapping[str, Argument]) -> int:
         """Return the row for the event of *row* with the given arguments.  Other arguments are unknown."""
         return row
@@ -133,6 +129,10 @@ class Table:
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
         """Return *state* with the values in *shown*, or -1 if it has other values."""
         return state
+
+    def visible(self, _state: int) -> dict[str, Argument]:
+        """Return the values that are shown in a state."""
+        return {}
 
     def loosened(self, way: Way) -> int:
         """Return the state after *way* if it may have happened repeatedly, so that computed values are unknown."""

@@ -11,6 +11,7 @@ from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.calls.valued import MOST, ValuedTable
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, Scene, explain, likely
@@ -36,7 +37,7 @@ class Shared:
         self.described = machine  # Keep the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
-        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True, data=True)
+        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=not table.data, data=bool(table.data))
         self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
         self.pairs = reachable_pairs(replace(table, data=None))
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
@@ -52,6 +53,11 @@ class Shared:
         self._size = 0
         # These configurations are possible if the only known fact is that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
+
+    @property
+    def full(self) -> bool:
+        """Whether there are too many different values, so that further values are unknown."""
+        return isinstance(self.dynamics.table, ValuedTable) and len(self.dynamics.table.known) >= MOST
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
         at = before, seen, since
@@ -82,7 +88,7 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
     at = (id(machine), profile, seen, outputs)  # comparing the contents of machines would be slow
     found = _SHARED.pop(at, None)
-    if found is None or getattr(found.dynamics.table, "full", False):
+    if found is None or found.full:
         found = Shared(machine, profile, seen, outputs=outputs)
     _SHARED[at] = found  # Move the result to the end, so that the least recently used result comes first.
     if len(_SHARED) > MACHINES:

@@ -1,6 +1,6 @@
 """Explain a violation by the possible states, the legal alternatives, and the edits that would fix the trace."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -90,6 +90,7 @@ class Explained:
     limit: TimeLimit | None = None
 
     def violation(self, machine: Machine, observation: Observation, place: Line) -> Violation:
+        shown = (observation.fields or {}) if self.cause is Cause.FIELDS else {}
         return Violation(
             machine=machine.name,
             cause=self.cause,
@@ -101,6 +102,7 @@ class Explained:
             clause=self.clause,
             edits=tuple(edit for edit, _ in self.edits),
             illegal=self.illegal,
+            found=", ".join(f"{name} {shown[name]}" for name in self.illegal.split(", ") if name in shown),
             resembles=self.resembles,
             lines=(self.limit.line, place) if self.limit else (),
             limit=self.limit,
@@ -158,10 +160,14 @@ def _fault(scene: Scene) -> Fault:
     seen = scene.seen
     if seen.output:
         return Fault(Cause.OUTPUT, seen.output)
+    rest, parts = _without_values(scene), list[tuple[Fault, Key]]()
+    if rest != seen:
+        parts.append(
+            (Fault(Cause.FIELDS, ", ".join(name for name, _ in seen.args if (name, _) not in rest.args)), rest)
+        )
     if not seen.event:
-        return Fault(Cause.STATE, seen.shows)
+        return parts[0][0] if parts and (scene.left(rest) or not seen.shows) else Fault(Cause.STATE, seen.shows)
     call = scene.dynamics.calls(scene.row)
-    parts: list[tuple[Fault, Key]] = []
     if seen.shows:
         parts.append((Fault(Cause.STATE, seen.shows), seen._replace(shows="")))
     elsewhere = seen.met and not scene.showing(seen.met)
@@ -172,9 +178,14 @@ def _fault(scene: Scene) -> Fault:
     for fault, rest in parts:
         if scene.left(rest):
             return fault
-    if parts and scene.left(seen._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
+    if parts and scene.left(rest._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
         return parts[0][0]
     return Fault(Cause.REPLY, seen.reply, met=True) if call else Fault(Cause.EVENT, seen.event)
+
+
+def _without_values(scene: Scene) -> Key:
+    args = tuple(each for each in scene.seen.args if each[0] not in scene.table.machine.data)
+    return scene.seen._replace(args=args) if args != scene.seen.args else scene.seen
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
@@ -190,7 +201,11 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
+            found: Iterable[str] = (
+                [table.shows[state]] if fault.met else _visible(scene, state, table.shows.__getitem__)
+            )
+        case Cause.FIELDS:
+            found = _visible(scene, state, table.named)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
             # Some observers receive only events with an RPC name. List only these events if there are any.
@@ -237,17 +252,17 @@ def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
     return {reply: left for reply, left in found.items() if left}
 
 
-def _visible_states(scene: Scene, state: int) -> Iterator[str]:
+def _visible(scene: Scene, state: int, text: Callable[[int], str]) -> Iterator[str]:
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
-        here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
-    return (scene.table.shows[each] for each in sorted({each.state for each in here}))
+        here = replace(scene, before=here).left(_without_values(scene)._replace(shows="")) or here
+    return (text(each) for each in sorted({each.state for each in here}))
 
 
 def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Clause]:
     table = scene.table
     match fault.cause:
-        case Cause.STATE:
+        case Cause.STATE | Cause.FIELDS:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
             # The recording shows an output without its event, and several events may be able to emit the output. For
@@ -297,7 +312,9 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
     bare = {table.bare(state) for state in states}
-    return [state for state in table.anywhere if any(table.bare(way.to) in bare for way in finals(table, state, row) or ())]
+    return [
+        state for state in table.anywhere if any(table.bare(way.to) in bare for way in finals(table, state, row) or ())
+    ]
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
@@ -345,9 +362,12 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
         if row.ends or row.index in dynamics.unseen or row.index == own:
             continue
         then = scene.left(Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe"))
-        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.known(bits(then))).left(scene.seen)
+        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.known(bits(then))).left(
+            scene.seen
+        )
         ended = frozenset(
-            each._replace(pending=tuple(call for call in each.pending if not scene.table.agree(call.row, row.index))) for each in left
+            each._replace(pending=tuple(call for call in each.pending if not scene.table.agree(call.row, row.index)))
+            for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
             signal = row.event.kind == "signal" and row.event.rpc  # Use the name that requests and replies use.
@@ -358,7 +378,9 @@ def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     agree = scene.table.agree
-    rests = [[rest for call, rest in each_with_rest(each.pending) if agree(call.row, scene.row)] for each in scene.before]
+    rests = [
+        [rest for call, rest in each_with_rest(each.pending) if agree(call.row, scene.row)] for each in scene.before
+    ]
     return frozenset(each._replace(pending=rest[0]) for each, rest in zip(scene.before, rests, strict=True) if rest)
 
 

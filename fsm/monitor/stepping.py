@@ -20,7 +20,7 @@ from fsm.machine.table import Table
 from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
 from fsm.monitor.diagnosis import Explained, Scene, implied
-from fsm.trace import Key, Line, Observation, key, nanoseconds
+from fsm.trace import Key, Line, Observation, nanoseconds
 
 NOTHING: Final = "nothing observed"
 
@@ -116,9 +116,9 @@ class Life:
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
         """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
-        late, bare = defaultdict[tuple[int, Start], set[Configuration]](set), dynamics.table.bare
+        late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():
-            if each.due and each.due.start < NOW and bare(each.state) == bare(dynamics.table.ways[each.due.way].to):
+            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
                 start = self.starts[each.due.start]
                 limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
                 if now is not None and start.at is not None and now - start.at > limit:
@@ -221,7 +221,7 @@ class Beliefs:
         before = life.belief
         step = self._step_in_time(life, seen, place) if place else self._take(before, seen, life)
         if self.followed is not None:
-            scene = self._make_scene(life.belief, key(seen), life)
+            scene = self._make_scene(life.belief, self._dynamics.key(seen), life)
             self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
         return step
 
@@ -229,7 +229,7 @@ class Beliefs:
         """Return the step for *seen*, which breaks a time limit only if nothing else explains *seen*."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
-        what, known = key(seen), len(life.late)
+        what, known = self._dynamics.key(seen), len(life.late)
         left = life.passes(self._dynamics, seen)
         later = len(life.late) > known
         late = (each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.late)
@@ -248,7 +248,7 @@ class Beliefs:
         return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        what = key(seen)
+        what = self._dynamics.key(seen)
         step = before.next.get(what)
         if step is None:
             try:

@@ -119,7 +119,8 @@ class Rules:
     def _moves_within(self, row: int, states: int) -> bool:
         cells = ((state, self.table.step(state, row)) for state in range(states))
         return any(
-            ways is None or any(way.to != state or way.begins or way.within or way.updates for way in ways) for state, ways in cells
+            ways is None or any(way.to != state or way.begins or way.within or way.updates for way in ways)
+            for state, ways in cells
         )
 
     def interrupts(self, row: int) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from msgspec import structs
+
 from fsm.machine.calls import ASKED, BEGUN, CUT, ENDED, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
 from fsm.machine.calls.configuration import (
     Configuration,
@@ -27,7 +29,7 @@ from fsm.machine.calls.valued import with_data
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
 from fsm.sut import Response, Stimulus
-from fsm.trace import ABSENT, Key
+from fsm.trace import ABSENT, Key, Observation, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,12 @@ class Dynamics(Unobserved):
 
     def row(self, event: str) -> int:
         return self.names.get(event, -1)
+
+    def key(self, seen: Observation) -> Key:
+        """Return the fields of *seen* that affect legality, including the shown values of variables."""
+        data = self.table.machine.data
+        shown = {name: value for name, value in (seen.fields or {}).items() if name in data} if data else None
+        return key(structs.replace(seen, args={**(seen.args or {}), **shown}) if shown else seen)
 
     def place(self, seen: Key) -> int:
         """Return the row of the event of *seen* with its arguments, or -1 if it is not an event of the machine."""

@@ -192,18 +192,11 @@ class Unobserved:
             to = self.table.loosened(way)
         if way.deviation is not None:
             deviations = tuple(sorted({*deviations, way.deviation.name}))
-        if self.limits:
-            due = self._due_after(here, way, to, interrupts=interrupts)
-        return (Configuration(to, passing(pending, to), queue, deviations, due),)
-
-    def _due_after(self, here: Configuration, way: Way, to: int, *, interrupts: bool) -> Due | None:
-        table, due = self.table, here.due
-        bare = table.bare(to)
-        if due and bare != table.bare(here.state) and not (interrupts and bare in self.limits[table.original(due.way)]):
+        if due and to != here.state and not (interrupts and to in self.limits[due.way]):
             due = None
-        if table.original(way.index) in self.limits and (due is None or table.bare(table.ways[due.way].to) != bare):
+        if way.index in self.limits and (due is None or self.table.ways[due.way].to != to):
             due = Due(way.index, FRESH)
-        return due
+        return (Configuration(to, passing(pending, to), queue, deviations, due),)
 
     def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add *emits* to *queue*, or return ``None`` if they contradict the trace or must wait for *queue*."""
@@ -241,7 +234,7 @@ class Unobserved:
 
         To save time, a limit is tried only if no other call in progress may move the entity.
         """
-        if self.limits and self.table.original(way.index) in self.limits and way.to == here.state:
+        if way.index in self.limits and way.to == here.state:
             return self.alone(here)
         return self.coming is not None and bool(way.emits)
 

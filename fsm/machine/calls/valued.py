@@ -18,10 +18,10 @@ from fsm.machine.terms import Argument, Constant, Values
 from fsm.machine.traversal import Numbering
 
 MOST: Final = 1 << 16
-"""Maximum number of states with values, and of rows with arguments.  Further values become unknown."""
+"""Maximum number of cells of states with values and rows with arguments.  Further values are unknown."""
 
 
-class _Rows(tuple[Row, ...]):
+class _Rows(tuple[Row, ...]):  # noqa: SLOT001  (a tuple cannot have slots)
     """The rows of a machine.  The number of a row with arguments leads to the same row without arguments."""
 
     called: Numbering[tuple[int, Values]]
@@ -46,7 +46,6 @@ class ValuedTable(Table):
     of: Table
     numbers: Numbering[tuple[int, Values]]
     called: Numbering[tuple[int, Values]]
-    originals: list[int] = field(default_factory=list)
     known: dict[tuple[int, int], tuple[Way, ...] | None] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
@@ -64,11 +63,10 @@ class ValuedTable(Table):
             to = self.number(way.to, after)
             self.ways.append(replace(way, index=len(self.ways), to=to))  # type: ignore[attr-defined]  # a list
             self.origin.append((row, state))  # type: ignore[attr-defined]
-            self.originals.append(way.index)
         return tuple(self.ways[first:])
 
     def number(self, bare: int, values: Values) -> int:
-        if len(self.numbers) >= MOST and (bare, values) not in self.numbers:
+        if len(self.known) >= MOST and (bare, values) not in self.numbers:
             return bare
         number = self.numbers[bare, values]
         if number == len(self.states):
@@ -80,10 +78,6 @@ class ValuedTable(Table):
     def anywhere(self) -> range:
         return range(len(self.of.states))
 
-    @property
-    def full(self) -> bool:
-        return max(len(self.numbers), len(self.called)) >= MOST
-
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]
 
@@ -93,13 +87,10 @@ class ValuedTable(Table):
     def named(self, state: int) -> str:
         return ", ".join([self.states[state], *self.data.texts(self.numbers.listed[state][1])])
 
-    def original(self, way: int) -> int:
-        return self.originals[way]
-
     def placed(self, row: int, given: Mapping[str, Argument]) -> int:
         event, plain = self.rows[row].event, self.rows[row].index
         arguments = encoded(event, {name: value for name, value in given.items() if name in event.arguments})
-        if len(self.called) >= MOST and (plain, arguments) not in self.called:
+        if len(self.known) >= MOST and (plain, arguments) not in self.called:
             return plain
         number = self.called[plain, arguments]
         if plain in self.of.end:
@@ -116,6 +107,10 @@ class ValuedTable(Table):
         found = tuple(each.encoded(shown[each.name]) if each.name in shown else value for each, value in pairs)
         agree = all(old is None or old == new for old, new in zip(values, found, strict=True))
         return self.number(bare, found) if agree else -1
+
+    def visible(self, state: int) -> dict[str, Argument]:
+        pairs = zip(self.data.variables, self.numbers.listed[state][1], strict=True)
+        return {each.name: each.written(value) for each, value in pairs if each.shown and value is not None}
 
     def loosened(self, way: Way) -> int:
         bare, values = self.numbers.listed[way.to]
