@@ -77,7 +77,9 @@ class SUT(Protocol):
         """Perform the whole *event*.
 
         The arguments of an event that has some are passed as keyword arguments, here and in the other methods that
-        begin an event: ``do("pay", amount=3)``. If no event has arguments, the methods need not accept any. Return the reply of a call, which is ``ok`` or an error code such as ``NOT_FOUND``. For an event without a
+        begin an event: ``do("pay", amount=3)``. If no event has arguments, the methods need not accept any.
+
+        Return the reply of a call, which is ``ok`` or an error code such as ``NOT_FOUND``. For an event without a
         reply, return an empty string. Raise :class:`UnsupportedError` if the implementation does not have the event
         or cannot trigger it.
         """

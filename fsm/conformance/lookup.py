@@ -60,8 +60,7 @@ class Simulated:
         return self._table.shows[self._state]
 
     def _fields(self) -> dict[str, Argument]:
-        values = zip(self._table.machine.data.values(), self._table.settled(self._state)[1], strict=True)
-        return {each.name: each.written(value) for each, value in values if each.shown and value is not None}
+        return self._table.visible(self._state)
 
     def outputs(self) -> tuple[str, ...]:
         out, self._out = tuple(self._out), []

@@ -37,6 +37,7 @@ IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 MOST_POINTS: Final = 300  # maximum number of points of a machine with data to search breadth first
 MOST_CLIMBED: Final = 150  # maximum number of points to search for one outcome
+MOST_CELLS: Final = 1 << 22  # tests may take this number of steps that differ in their data
 OFTEN: Final = 2  # number of tests of each possible mistake in an update, because the values may hide it
 MOST_EDGES: Final = 5_000  # if there are more edges, paths follow only those that the search and the tests need
 
@@ -135,7 +136,7 @@ class Plan:
         valued: Table | None = None,
     ) -> None:
         self.table = table
-        self.valued = valued or with_data(table)
+        self.valued = valued or with_data(table, MOST_CELLS)
         self.boundaries = Boundaries(table, table.data) if table.data else None
         self.overlaps = overlaps
         self.start = Point(self.valued.initial)
@@ -224,7 +225,11 @@ class Plan:
 
     def original(self, way: Way) -> Way:
         """Return the outcome *way* without its data."""
-        return self.table.ways[self.valued.original(way.index)]
+        if self.boundaries is None:
+            return way
+        row, state = self.valued.origin[way.index]
+        ways = self.table.step(self.valued.bare(state), self.valued.rows[row].index) or ()
+        return next(each for each in ways if (each.name, each.deviation) == (way.name, way.deviation))
 
     def _sides(self, edge: Edge) -> frozenset[Side]:
         return frozenset(each for each in self._goals(edge) if isinstance(each, Side))

@@ -46,6 +46,7 @@ class ValuedTable(Table):
     of: Table
     numbers: Numbering[tuple[int, Values]]
     called: Numbering[tuple[int, Values]]
+    most: int = MOST
     known: dict[tuple[int, int], tuple[Way, ...] | None] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
@@ -66,7 +67,7 @@ class ValuedTable(Table):
         return tuple(self.ways[first:])
 
     def number(self, bare: int, values: Values) -> int:
-        if len(self.known) >= MOST and (bare, values) not in self.numbers:
+        if len(self.known) >= self.most and (bare, values) not in self.numbers:
             return bare
         number = self.numbers[bare, values]
         if number == len(self.states):
@@ -90,7 +91,7 @@ class ValuedTable(Table):
     def placed(self, row: int, given: Mapping[str, Argument]) -> int:
         event, plain = self.rows[row].event, self.rows[row].index
         arguments = encoded(event, {name: value for name, value in given.items() if name in event.arguments})
-        if len(self.known) >= MOST and (plain, arguments) not in self.called:
+        if len(self.known) >= self.most and (plain, arguments) not in self.called:
             return plain
         number = self.called[plain, arguments]
         if plain in self.of.end:
@@ -119,8 +120,11 @@ class ValuedTable(Table):
         return self.number(bare, tuple(None if each.name in loose else value for each, value in pairs))
 
 
-def with_data(table: Table) -> Table:
-    """Return *table* with values, or *table* itself if its machine has no data."""
+def with_data(table: Table, most: int = MOST) -> Table:
+    """Return *table* with values, or *table* itself if its machine has no data.
+
+    After *most* cells have been used, new values become unknown.
+    """
     if (data := table.data) is None or isinstance(table, ValuedTable):
         return table
     numbers = Numbering((state, data.unknown) for state in range(len(table.states)))
@@ -141,4 +145,5 @@ def with_data(table: Table) -> Table:
         of=table,
         numbers=numbers,
         called=rows.called,
+        most=most,
     )
