@@ -38,6 +38,8 @@ MOST_TRIED: Final = 2000  # maximum number of combinations of arguments to consi
 
 FAR: Final = 2  # differences from a boundary that are at least this large count as equal
 
+NOT_FOUND: Final = "not found within the scope"
+
 
 class Side(NamedTuple):
     """A comparison in the guards of a cell, by its number, and whether it is true."""
@@ -165,16 +167,16 @@ class Boundaries:
             for holds in (True, False)
         )
 
-    def impossible(self, side: Side) -> bool:
-        """Check whether no values in the declared ranges are on *side*."""
+    def unmet(self, side: Side) -> str:
+        """Return the reason why the plan is not on *side*: no declared values are there, or it has not found any."""
         known = (*self._data.variables, *self._data.arguments[side.row])
         of = self.compared(side.row, side.state)[side.number].of
+        ranges = {each.name: (each.low, each.high) for each in known}
         try:
-            return (
-                solution(of if side.holds else Not(of=of), {each.name: (each.low, each.high) for each in known}) is None
-            )
+            found = solution(of if side.holds else Not(of=of), ranges)
         except TooManyValuesError:
-            return False
+            return NOT_FOUND
+        return NOT_FOUND if found is not None else "impossible, because no declared values satisfy it"
 
     def text(self, side: Side) -> str:
         known = {each.name: each for each in (*self._data.variables, *self._data.arguments[side.row])}

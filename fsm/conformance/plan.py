@@ -21,7 +21,9 @@ from itertools import filterfalse
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from fsm.conformance.boundaries import Arguments, Boundaries, Goal, Side
+from fsm.machine import Event
 from fsm.machine.calls.valued import ValuedTable, with_data
+from fsm.machine.guards import encoded
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import Values
 from fsm.machine.traversal import BreadthFirst
@@ -55,10 +57,12 @@ class Point(NamedTuple):
 def steps(text: str) -> tuple[Stimulus, ...]:
     """Parse steps that are separated by ``;``. Raise :class:`ValueError` if *text* contains anything else.
 
+    Arguments are texts; :func:`with_arguments` gives them their types.
+
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']
     >>> steps("pay(amount=3, cash=true)=paid")[0].args
-    (('amount', 3), ('cash', True))
+    (('amount', '3'), ('cash', 'true'))
     """
     found = []
     for part in filter(None, map(str.strip, text.split(";"))):
@@ -73,14 +77,21 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     return tuple(found)
 
 
-def _argument(text: str) -> tuple[str, int | bool | str]:
+def _argument(text: str) -> tuple[str, str]:
     match = _ARGUMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an argument; write NAME=VALUE, as in pay(amount=3)")
-    value = match["value"]
-    if re.fullmatch(r"-?\d+", value):
-        return match["name"], int(value)
-    return match["name"], {"true": True, "false": False}.get(value, value)
+    return match["name"], match["value"]
+
+
+def with_arguments(step: Stimulus, event: Event) -> Stimulus:
+    """Give the arguments of *step*, which are texts, the types that *event* declares, or raise ``ValueError``."""
+    given = dict(step.args)
+    encoded(event, dict.fromkeys(given.keys() - event.arguments.keys()))  # raises ValueError if there are any
+    if missing := [name for name in event.arguments if name not in given and step.stage != "end"]:
+        raise ValueError(f"{step.event} needs {', '.join(missing)}; write {step.event}({missing[0]}=…)")
+    known = {name: each for name, each in event.arguments.items() if name in given}
+    return step._replace(args=tuple((name, each.read(str(given[name]))) for name, each in known.items()))
 
 
 Doing: TypeAlias = tuple[Point, str, StimulusStage]  # the point, the event, and the stage of the event

@@ -16,6 +16,7 @@ from fsm.conformance.failure import Cover, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Plan
 from fsm.errors import nearest
+from fsm.machine.guards import encoded
 from fsm.machine.terms import Argument, Variable
 from fsm.monitor.property_watch import Watch
 from fsm.sut import SUT, Costly, Stimulus
@@ -68,9 +69,11 @@ class JudgedSteps(RuleBasedStateMachine):
 
     def do(self, event: str, **args: Argument) -> str | None:
         """Take the whole *event*, judge it, and return its reply, or ``None`` if it cannot happen here."""
-        names = self.walk.oracle.plan.table.machine.events[event].arguments
+        known = self.walk.oracle.plan.table.machine.events[event]
+        if None in encoded(known, args):
+            raise ValueError(f"{event} needs the arguments {', '.join(known.arguments)}, but has only {args}")
         with self.judged():
-            taken = self.walk.take(Stimulus(event, args=tuple((name, args.pop(name)) for name in names)))
+            taken = self.walk.take(Stimulus(event, args=tuple((name, args[name]) for name in known.arguments)))
         seen = self.walk.trace[-1].seen if taken else None
         return seen.reply if seen else None
 

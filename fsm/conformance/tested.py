@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 
+from fsm.conformance.boundaries import Side
 from fsm.conformance.failure import Cover, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
@@ -83,7 +84,7 @@ class LeftOut:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tested:
     """The results of testing a SUT: its coverage, and the shortest failure of each cause.
 
@@ -170,6 +171,17 @@ class Tested:
             ambiguous = obstacle is not Obstacle.NONE and self.cover.ambiguous[pair]
             found.setdefault(Obstacle.AMBIGUITY if ambiguous else obstacle, []).append(pair)
         return {obstacle: tuple(pairs) for obstacle, pairs in sorted(found.items())}
+
+    @cached_property
+    def sides(self) -> Mapping[Side, str]:
+        """The sides of the comparisons in guards, each with the reason why it was not exercised, or an empty text."""
+        plan = self.oracle.plan
+        planned = {side for edge in plan.edges for side in plan.sides(edge)}
+        return {
+            side: "" if self.cover.sides[side] else "missed" if side in planned else plan.boundaries.unmet(side)
+            for side in (plan.boundaries.sides if plan.boundaries else ())
+            if side[:2] in self.reachable and plan.boundaries
+        }
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
