@@ -124,14 +124,19 @@ class Boundaries:
 
         A :class:`Side` is a goal. The others are outcomes, possible mistakes, and values at or beside a boundary.
         """
-        yield "way", row, state, way.index if way else -1
+        index = way.index if way else -1
+        changed = [value != each.initial for each, value in zip(self._data.variables, frame, strict=False)]
+        yield from (("way", row, state, index, place, each) for place, each in enumerate(changed or [False]))
         yield from (goal for goal, _ in self.mistakes(row, frame, way, after))
         found = [(each.of, each.difference(frame)) for each in self.compared(row, state)]
         holds = tuple(value is not None and COMPARISONS[each.comparison](value, 0) for each, value in found)
         deciding = self._deciding(row, state, holds)
-        for number, (_, value) in enumerate(found):
+        for number, (of, value) in enumerate(found):
             if value is not None:
-                yield "near", row, state, number, _near(value), number in deciding
+                since = tuple(
+                    each for each, read in zip(changed, self._data.variables, strict=True) if read.name in of.names
+                )
+                yield "near", row, state, number, _near(value), number in deciding, since
                 yield Side(row, state, number, holds[number])
 
     def mistakes(self, row: int, frame: Values, way: Way | None, after: Values) -> Iterator[tuple[Goal, Values]]:
