@@ -134,9 +134,9 @@ class Table:
         """Return the values that are shown in a state."""
         return {}
 
-    def loosened(self, way: Way) -> int:
-        """Return the state after *way* if it may have happened repeatedly, so that computed values are unknown."""
-        return way.to
+    def loosened(self, way: Way) -> Way:
+        """Return *way* as it is if it may happen repeatedly: the values that it computes are unknown."""
+        return way
 
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""

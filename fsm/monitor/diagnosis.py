@@ -161,10 +161,8 @@ def _fault(scene: Scene) -> Fault:
     if seen.output:
         return Fault(Cause.OUTPUT, seen.output)
     rest, parts = _without_values(scene), list[tuple[Fault, Key]]()
-    if rest != seen:
-        parts.append(
-            (Fault(Cause.FIELDS, ", ".join(name for name, _ in seen.args if (name, _) not in rest.args)), rest)
-        )
+    if values := [each[0] for each in seen.args if each not in rest.args]:
+        parts.append((Fault(Cause.FIELDS, ", ".join(values)), rest))
     if not seen.event:
         return parts[0][0] if parts and (scene.left(rest) or not seen.shows) else Fault(Cause.STATE, seen.shows)
     call = scene.dynamics.calls(scene.row)
@@ -201,9 +199,8 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            found: Iterable[str] = (
-                [table.shows[state]] if fault.met else _visible(scene, state, table.shows.__getitem__)
-            )
+            shows = table.shows.__getitem__
+            found: Iterable[str] = [shows(state)] if fault.met else _visible(scene, state, shows)
         case Cause.FIELDS:
             found = _visible(scene, state, table.named)
         case Cause.EVENT:
@@ -234,7 +231,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
         before = frozenset(each._replace(pending=acting_here(each.pending)) for each in before)
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
-    found = [*_fitting_replies(replace(scene, before=before, since=scene.dynamics.known(bit)))]
+    found = [*_fitting_replies(replace(scene, before=before, since=1 << scene.table.bare(state)))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
@@ -311,10 +308,8 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
-    bare = {table.bare(state) for state in states}
-    return [
-        state for state in table.anywhere if any(table.bare(way.to) in bare for way in finals(table, state, row) or ())
-    ]
+    bare, to = table.bare, {table.bare(state) for state in states}
+    return [state for state in table.anywhere if any(bare(way.to) in to for way in finals(table, state, row) or ())]
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
@@ -357,16 +352,14 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Yield each event that would make the observation legal by happening right before it."""
     dynamics = replace(scene.dynamics, silence=False)
     scene = replace(scene, dynamics=dynamics)
-    own = scene.table.rows[scene.row].index if scene.row >= 0 else -1
+    own, agree = scene.table.rows[scene.row].index if scene.row >= 0 else -1, scene.table.agree
     for row in scene.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == own:
             continue
         then = scene.left(Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe"))
-        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.known(bits(then))).left(
-            scene.seen
-        )
+        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.bits(then)).left(scene.seen)
         ended = frozenset(
-            each._replace(pending=tuple(call for call in each.pending if not scene.table.agree(call.row, row.index)))
+            each._replace(pending=tuple(call for call in each.pending if not agree(call.row, row.index)))
             for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
@@ -377,10 +370,8 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    agree = scene.table.agree
-    rests = [
-        [rest for call, rest in each_with_rest(each.pending) if agree(call.row, scene.row)] for each in scene.before
-    ]
+    own, agree = scene.row, scene.table.agree
+    rests = [[rest for call, rest in each_with_rest(each.pending) if agree(call.row, own)] for each in scene.before]
     return frozenset(each._replace(pending=rest[0]) for each, rest in zip(scene.before, rests, strict=True) if rest)
 
 
