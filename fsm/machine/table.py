@@ -126,6 +126,10 @@ class Table:
         """Check whether two rows have the same event, and may have the same arguments."""
         return row == other
 
+    def arguments(self, _row: int) -> dict[str, Argument]:
+        """Return the known arguments of a row."""
+        return {}
+
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
         """Return *state* with the values in *shown*, or -1 if it has other values."""
         return state

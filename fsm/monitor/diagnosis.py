@@ -6,6 +6,8 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from msgspec import structs
+
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls import ASKED, BEGUN, CUT, LOST, finals
 from fsm.machine.calls.belief import Dynamics
@@ -13,6 +15,7 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
+from fsm.machine.terms import Argument
 from fsm.trace import Key, Line, Observation
 
 
@@ -76,7 +79,7 @@ class Explained:
     """The diagnosis of a violation, without its entity and time.
 
     The monitor continues from the configurations ``after``. If possible, these are the configurations after one of
-    the ``edits``.
+    the ``edits``. ``args`` are the arguments of the call, if its request had any.
     """
 
     cause: Cause
@@ -88,13 +91,14 @@ class Explained:
     edits: tuple[tuple[Edit, Configurations], ...] = ()
     resembles: tuple[Deviation, ...] = ()
     limit: TimeLimit | None = None
+    args: dict[str, Argument] = field(default_factory=dict)
 
     def violation(self, machine: Machine, observation: Observation, place: Line) -> Violation:
         shown = (observation.fields or {}) if self.cause is Cause.FIELDS else {}
         return Violation(
             machine=machine.name,
             cause=self.cause,
-            observation=observation,
+            observation=structs.replace(observation, args=self.args) if self.args else observation,
             file=place.file,
             line=place.number,
             before=self.before,
@@ -120,9 +124,11 @@ def explain(scene: Scene) -> Explained:
     if fault.cause is Cause.STATE and fault.met:
         after |= whatever  # Either the state that the call reported is wrong, or the belief is.
     after = after or whatever
+    calls = {call.row for each in scene.before for call in each.pending if scene.table.agree(call.row, scene.row)}
     return Explained(
         cause=fault.cause,
         illegal=fault.illegal,
+        args=scene.table.arguments(*calls) if len(calls) == 1 and scene.seen.phase == "reply" else {},
         before=tuple(scene.table.named(state) for state in states),
         permitted=permitted,
         clause=clause,

@@ -215,6 +215,12 @@ def test_a_violation_names_the_values() -> None:
     assert "BLOCKED" == words.allowed(found)
 
 
+def test_the_reply_of_a_call_names_its_arguments() -> None:
+    """If the request and the reply are separate lines, the violation still tells the arguments."""
+    found = violation(machine_of(LIFT), *lift(ASK_1, NO))
+    assert "go(to = 1) replied NO" == words.what(found)
+
+
 def lift(*steps: tuple[str, dict[str, object]]) -> list[Observation]:
     return [Observation(entity="l", event=event, **each) for event, each in steps]  # type: ignore[arg-type]
 
