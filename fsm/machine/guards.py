@@ -40,8 +40,7 @@ class Data:
             tuple(event.arguments.values()) for event in machine.events.values() for _ in range(1 + bool(event.ends))
         )
         """The arguments of the event of each row of the table."""
-        self._compiled, self._covers = cache(self._compile), cache(self._cover)
-        self._guard = cache(lambda when, row: truth(when or All(of=()), self.places(row)))
+        self._compiled = cache(self._compile)
 
     def outcomes(
         self, ways: Sequence[Way] | None, row: int, values: Values, arguments: Values
@@ -49,32 +48,41 @@ class Data:
         """Return those of *ways* that are possible, each with the values after it.
 
         The result is ``None`` if the specification is silent: *ways* is ``None``, an argument is outside its range, or
-        no guard covers the values.  If a guard depends on an unknown value, its way is possible.  If all guards
-        do, and perhaps none covers the value, the result is ``None``, too.
+        no guard covers the values.  Unknown values may be any values.  If perhaps no guard covers them, the result is
+        ``None``, too.
         """
         if ways is None or not all(map(Variable.has, self.arguments[row], arguments)):
             return None
         frame = values + arguments
         found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
-        if found and None in frame and not any(self._guard(way.when, row)(frame) for way, _ in found):
-            return tuple(found) if self._covers(tuple(way.when for way in ways), row) else None
+        if None in frame and not any(self._compiled(way.when, way.updates, row)[0](frame) for way, _ in found):
+            uncovered = Not(of=Some(of=tuple(way.when for way in ways if way.when)))
+            found = [] if self._possible(uncovered, row, frame) else found
         return tuple(found) if found or not ways else None
 
-    def _cover(self, guards: tuple[Condition | None, ...], row: int) -> bool:
-        """Check whether *guards* certainly cover all values, also beyond a scope."""
-        known = (*self.variables, *self.arguments[row])
-        box = {each.name: _ANY if each.beyond == "scope" else (each.low, each.high) for each in known}
+    def _possible(self, condition: Condition, row: int, frame: Values) -> bool:
+        """Check whether the unknown values in *frame* may satisfy *condition*, also beyond a scope."""
+        known = zip((*self.variables, *self.arguments[row]), frame, strict=True)
+        box = {
+            each.name: (value, value)
+            if value is not None
+            else _ANY
+            if each.beyond == "scope"
+            else (each.low, each.high)
+            for each, value in known
+        }
         try:
-            return solution(Not(of=Some(of=tuple(each or All(of=()) for each in guards))), box) is None
+            return solution(condition, box) is not None
         except TooManyValuesError:
-            return False
+            return True
 
     def _after(self, way: Way, row: int, frame: Values) -> Values | None:
         values = frame[: len(self.variables)]
         if way.when is None and not way.updates:
             return values
         guard, updates = self._compiled(way.when, way.updates, row)
-        if guard is not None and guard(frame) is False:
+        certain = guard(frame)
+        if way.when and not certain and (certain is False or not self._possible(way.when, row, frame)):
             return None
         after = list(values)
         for place, evaluate in updates:
@@ -83,10 +91,10 @@ class Data:
 
     def _compile(
         self, when: Condition | None, updates: Sequence[Update], row: int
-    ) -> tuple[Callable[[Values], bool | None] | None, tuple[tuple[int, Callable[[Values], int | None]], ...]]:
+    ) -> tuple[Callable[[Values], bool | None], tuple[tuple[int, Callable[[Values], int | None]], ...]]:
         places = self.places(row)
         compiled = ((self._place[each.variable], evaluator(each.term, places)) for each in updates)
-        return (truth(when, places) if when else None), tuple(compiled)
+        return truth(when or All(of=()), places), tuple(compiled)
 
     def places(self, row: int) -> dict[str, int]:
         """Return the indices of the variables and of the arguments of *row* in the values followed by the arguments."""

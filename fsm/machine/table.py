@@ -126,6 +126,10 @@ class Table:
         """Check whether two rows have the same event, and may have the same arguments."""
         return row == other
 
+    def arguments(self, _row: int) -> dict[str, Argument]:
+        """Return the known arguments of a row."""
+        return {}
+
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
         """Return *state* with the values in *shown*, or -1 if it has other values."""
         return state
@@ -134,9 +138,9 @@ class Table:
         """Return the values that are shown in a state."""
         return {}
 
-    def loosened(self, way: Way) -> int:
-        """Return the state after *way* if it may have happened repeatedly, so that computed values are unknown."""
-        return way.to
+    def loosened(self, way: Way) -> Way:
+        """Return *way* as it is if it may happen repeatedly: the values that it computes are unknown."""
+        return way
 
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""

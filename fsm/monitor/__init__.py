@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fsm.machine import Machine, findings
-from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import ASSUMED, tried
 from fsm.monitor.beliefs import shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
@@ -323,7 +322,7 @@ class Monitor:
         possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
         if possible != known:
             self._unseen = self._beliefs.belief(
-                possible, self._unseen.since | self._dynamics.known(bits(possible)), rests=True
+                possible, self._unseen.since | self._dynamics.bits(possible), rests=True
             )
             self._forget()
 

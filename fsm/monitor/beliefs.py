@@ -11,7 +11,7 @@ from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
-from fsm.machine.calls.valued import MOST, ValuedTable
+from fsm.machine.calls.valued import MOST, ValuedTable, with_data
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, Scene, explain, likely
@@ -37,7 +37,7 @@ class Shared:
         self.described = machine  # Keep the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
-        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=not table.data, data=bool(table.data))
+        self.dynamics = dynamics(with_data(table), shown=seen, outputs=outputs, timed=True)
         self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
         self.pairs = reachable_pairs(replace(table, data=None))
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}

@@ -6,6 +6,8 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from msgspec import structs
+
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls import ASKED, BEGUN, CUT, LOST, finals
 from fsm.machine.calls.belief import Dynamics
@@ -13,6 +15,7 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
+from fsm.machine.terms import Argument
 from fsm.trace import Key, Line, Observation
 
 
@@ -76,7 +79,7 @@ class Explained:
     """The diagnosis of a violation, without its entity and time.
 
     The monitor continues from the configurations ``after``. If possible, these are the configurations after one of
-    the ``edits``.
+    the ``edits``. ``args`` are the arguments of the call, if its request had any.
     """
 
     cause: Cause
@@ -88,13 +91,14 @@ class Explained:
     edits: tuple[tuple[Edit, Configurations], ...] = ()
     resembles: tuple[Deviation, ...] = ()
     limit: TimeLimit | None = None
+    args: dict[str, Argument] = field(default_factory=dict)
 
     def violation(self, machine: Machine, observation: Observation, place: Line) -> Violation:
         shown = (observation.fields or {}) if self.cause is Cause.FIELDS else {}
         return Violation(
             machine=machine.name,
             cause=self.cause,
-            observation=observation,
+            observation=structs.replace(observation, args=self.args) if self.args else observation,
             file=place.file,
             line=place.number,
             before=self.before,
@@ -120,9 +124,11 @@ def explain(scene: Scene) -> Explained:
     if fault.cause is Cause.STATE and fault.met:
         after |= whatever  # Either the state that the call reported is wrong, or the belief is.
     after = after or whatever
+    calls = {call.row for each in scene.before for call in each.pending if scene.table.agree(call.row, scene.row)}
     return Explained(
         cause=fault.cause,
         illegal=fault.illegal,
+        args=scene.table.arguments(*calls) if len(calls) == 1 and scene.seen.phase == "reply" else {},
         before=tuple(scene.table.named(state) for state in states),
         permitted=permitted,
         clause=clause,
@@ -161,10 +167,8 @@ def _fault(scene: Scene) -> Fault:
     if seen.output:
         return Fault(Cause.OUTPUT, seen.output)
     rest, parts = _without_values(scene), list[tuple[Fault, Key]]()
-    if rest != seen:
-        parts.append(
-            (Fault(Cause.FIELDS, ", ".join(name for name, _ in seen.args if (name, _) not in rest.args)), rest)
-        )
+    if values := [each[0] for each in seen.args if each not in rest.args]:
+        parts.append((Fault(Cause.FIELDS, ", ".join(values)), rest))
     if not seen.event:
         return parts[0][0] if parts and (scene.left(rest) or not seen.shows) else Fault(Cause.STATE, seen.shows)
     call = scene.dynamics.calls(scene.row)
@@ -201,9 +205,8 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            found: Iterable[str] = (
-                [table.shows[state]] if fault.met else _visible(scene, state, table.shows.__getitem__)
-            )
+            shows = table.shows.__getitem__
+            found: Iterable[str] = [shows(state)] if fault.met else _visible(scene, state, shows)
         case Cause.FIELDS:
             found = _visible(scene, state, table.named)
         case Cause.EVENT:
@@ -234,7 +237,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
         before = frozenset(each._replace(pending=acting_here(each.pending)) for each in before)
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
-    found = [*_fitting_replies(replace(scene, before=before, since=scene.dynamics.known(bit)))]
+    found = [*_fitting_replies(replace(scene, before=before, since=1 << scene.table.bare(state)))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
@@ -311,10 +314,8 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
-    bare = {table.bare(state) for state in states}
-    return [
-        state for state in table.anywhere if any(table.bare(way.to) in bare for way in finals(table, state, row) or ())
-    ]
+    bare, to = table.bare, {table.bare(state) for state in states}
+    return [state for state in table.anywhere if any(bare(way.to) in to for way in finals(table, state, row) or ())]
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
@@ -357,16 +358,14 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Yield each event that would make the observation legal by happening right before it."""
     dynamics = replace(scene.dynamics, silence=False)
     scene = replace(scene, dynamics=dynamics)
-    own = scene.table.rows[scene.row].index if scene.row >= 0 else -1
+    own, agree = scene.table.rows[scene.row].index if scene.row >= 0 else -1, scene.table.agree
     for row in scene.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == own:
             continue
         then = scene.left(Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe"))
-        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.known(bits(then))).left(
-            scene.seen
-        )
+        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.bits(then)).left(scene.seen)
         ended = frozenset(
-            each._replace(pending=tuple(call for call in each.pending if not scene.table.agree(call.row, row.index)))
+            each._replace(pending=tuple(call for call in each.pending if not agree(call.row, row.index)))
             for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
@@ -377,10 +376,8 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    agree = scene.table.agree
-    rests = [
-        [rest for call, rest in each_with_rest(each.pending) if agree(call.row, scene.row)] for each in scene.before
-    ]
+    own, agree = scene.row, scene.table.agree
+    rests = [[rest for call, rest in each_with_rest(each.pending) if agree(call.row, own)] for each in scene.before]
     return frozenset(each._replace(pending=rest[0]) for each, rest in zip(scene.before, rests, strict=True) if rest)
 
 

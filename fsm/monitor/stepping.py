@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls import CUT, LOST
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations, bits
+from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.findings import Assumed, Cause, TimeLimit
 from fsm.machine.table import Table
@@ -160,7 +160,7 @@ class Beliefs:
         self.everything = self.belief(shared.everything, rests=not fresh)
 
     def belief(self, configurations: Configurations, since: int | None = None, *, rests: bool = False) -> Belief:
-        since = self._dynamics.known(bits(configurations)) if since is None else since
+        since = self._dynamics.bits(configurations) if since is None else since
         known = self._known.get((configurations, since))
         if known is None:
             due = [each.due for each in configurations if each.due]
@@ -293,7 +293,7 @@ class Beliefs:
         tolerated, left = certain(kept.configurations)
         configurations, starts = numbered(left)
         table = self._dynamics.table
-        since, initial = self._dynamics.known(bits(configurations)), table.bare(table.initial)
+        since, initial = self._dynamics.bits(configurations), table.bare(table.initial)
         cells = frozenset((table.rows[row].index, table.bare(state)) for row, state in kept.cells)
         row, calls = self._dynamics.row, self._dynamics.calls
         if note:
@@ -326,5 +326,5 @@ class Beliefs:
 
     def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)
-        to, kind = self.belief(left, before.since | self._dynamics.known(bits(left))), self.kinds[seen]
+        to, kind = self.belief(left, before.since | self._dynamics.bits(left)), self.kinds[seen]
         return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)

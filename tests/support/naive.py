@@ -130,7 +130,9 @@ def beliefs(
             if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
                 # The request for this reply was not recorded, and perhaps nothing before it was recorded either.
                 before = asking.later(
-                    here.with_call(Call(one, "asked")) for here in asking.later(everywhere) for one in asking.events(event)
+                    here.with_call(Call(one, "asked"))
+                    for here in asking.later(everywhere)
+                    for one in asking.events(event)
                 )
             now = asking.explains(before, each)
         yield before, now

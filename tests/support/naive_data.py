@@ -38,9 +38,7 @@ def domain(variable: Variable) -> Sequence[Argument]:
 
 
 def combinations(variables: Mapping[str, Variable]) -> Iterator[dict[str, Argument]]:
-    return (
-        dict(zip(variables, values, strict=True)) for values in product(*map(domain, variables.values()))
-    )
+    return (dict(zip(variables, values, strict=True)) for values in product(*map(domain, variables.values())))
 
 
 def written(name: str, values: Mapping[str, object]) -> str:
@@ -67,17 +65,13 @@ class Unrolled:
                 arguments = dict(zip(event.arguments, given, strict=True))
                 one = self._event(event, arguments)
                 events[one.name] = one
-        states = {
-            name: replace(machine.states[name.partition("(")[0]], name=name) for name in self.values
-        }
+        states = {name: replace(machine.states[name.partition("(")[0]], name=name) for name in self.values}
         self.plain = replace(machine, states=states, events=events, initial=written(machine.initial, initial), data={})
 
     def _event(self, event: Event, given: dict[str, Argument]) -> Event:
         name, cells, ends = written(event.name, given), dict[str, Cell](), dict[str, Cell]()
         unknown = UNKNOWN in given.values()
-        wrong = not unknown and any(
-            value not in [*domain(event.arguments[each])] for each, value in given.items()
-        )
+        wrong = not unknown and any(value not in [*domain(event.arguments[each])] for each, value in given.items())
         for state, values in () if unknown else self.values.items():
             bare = state.partition("(")[0]
             cells[state] = self._cell(event, event.cells[bare], bare, values, given, wrong=wrong)

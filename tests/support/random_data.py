@@ -35,14 +35,15 @@ ARGUMENTS = {
 }
 BEYOND = 3
 """The largest value beyond a scope."""
-LONGEST = 8
+LONGEST = 10
 
 
-def random_data_machine(chance: random.Random) -> Machine:
-    return machine_of(random_data_text(chance))
+def random_data_machine(chance: random.Random, *, vague: bool = True) -> Machine:
+    """Build a random machine.  If *vague*, it may have hidden events and silent cells."""
+    return machine_of(random_data_text(chance, vague=vague))
 
 
-def random_data_text(chance: random.Random, *, hidden: bool = True, silent: bool = True) -> str:
+def random_data_text(chance: random.Random, *, vague: bool = True) -> str:
     variables = chance.sample([*DATA], chance.randint(1, 2))
     lines = [
         "[machine]",
@@ -58,8 +59,8 @@ def random_data_text(chance: random.Random, *, hidden: bool = True, silent: bool
     ]
     kinds = ["call", chance.choice(("call", "signal")), chance.choice(("call", "signal", "hidden"))]
     for number, kind in enumerate(kinds):
-        if kind != "hidden" or hidden:
-            lines += _event(chance, f"{kind[0]}{number}", kind, variables, silent=silent)
+        if kind != "hidden" or vague:
+            lines += _event(chance, f"{kind[0]}{number}", kind, variables, silent=vague)
     return "\n".join(lines) + "\n"
 
 
@@ -85,9 +86,7 @@ def _event(chance: random.Random, name: str, kind: str, variables: list[str], *,
     return [*lines, *(f"ends.{state} = [{text}]" for state, text in ends.items())]
 
 
-def _outcomes(
-    chance: random.Random, kind: str, names: list[str], variables: list[str], begun: set[str] | None
-) -> str:
+def _outcomes(chance: random.Random, kind: str, names: list[str], variables: list[str], begun: set[str] | None) -> str:
     guards = [_condition(chance, names) for _ in range(chance.choice((0, 1, 1, 2)))]
     texts = []
     for number in range(len(guards) + 1):
@@ -129,46 +128,54 @@ def _value(chance: random.Random, name: str, names: list[str]) -> str:
     return chance.choice([*plain, "n + 1", "n + 1", "n - 1", "max(n - 1, 1)"] if name == "n" else plain)
 
 
-def random_arguments(chance: random.Random, machine: Machine, event: str) -> dict[str, int | bool | str]:
-    most = {"a": BEYOND, "b": 2 if chance.random() < 0.1 else 1, "c": 1}
+def random_arguments(
+    chance: random.Random, machine: Machine, event: str, *, vague: bool = True
+) -> dict[str, int | bool | str]:
+    most = {"a": BEYOND, "b": 2 if vague and chance.random() < 0.1 else 1, "c": 1}
     given = {name: chance.randint(0, most[name]) for name in machine.events[event].arguments}
     return {name: bool(value) if name == "c" else value for name, value in given.items()}
 
 
 def random_data_trace(chance: random.Random, machine: Machine, *, vague: bool = True) -> list[Observation]:
     """Return a random trace, which may be legal.  If *vague*, arguments may be missing, and callers may give up."""
-    made = simulate(machine, seed=chance.randrange(1 << 30), length=chance.randint(2, 6), overlap=chance.randint(1, 2))
-    trace = []
-    for each in made:
-        args = {name: min(value, BEYOND) for name, value in (each.args or {}).items()}
-        args = {name: bool(value) if name == "c" else value for name, value in args.items()}
-        shown = {name: min(value, BEYOND) for name, value in (each.fields or {}).items()}
-        fields = shown if chance.random() < 0.3 else {}
-        shows, emits = each.shows if chance.random() < 0.6 else "", each.emits if chance.random() < 0.6 else None
-        trace.append(
-            msgspec.structs.replace(
-                each, entity="e", args=args or None, fields=fields or None, shows=shows, emits=emits
-            )
-        )
-    for _ in range(chance.choice((0, 1, 1, 2))):
-        at = chance.randrange(len(trace))
-        each = trace[at]
-        match chance.choice(("args", "args", "forget", "reply", "fields", "drop", "repeat", "lose")):
-            case "args" if each.args:
-                trace[at] = msgspec.structs.replace(each, args=random_arguments(chance, machine, each.event))
-            case "forget" if each.args and vague:
-                kept = {name: value for name, value in each.args.items() if chance.random() < 0.3}
-                trace[at] = msgspec.structs.replace(each, args=kept or None)
-            case "reply" if each.phase == "reply":
-                trace[at] = msgspec.structs.replace(each, reply=chance.choice(("ok", "BUSY", "GONE")))
-            case "fields" if each.fields:
-                trace[at] = msgspec.structs.replace(each, fields={"n": chance.randint(0, 2)})
-            case "drop" if vague:
-                del trace[at]
-            case "repeat" if each.phase == "":
-                trace[at:at] = [each]
-            case "lose" if each.phase == "reply" and vague:
-                trace[at] = Observation(entity="e", event=each.event, phase="lost")
-        if not trace:
-            break
+    made = simulate(machine, seed=chance.randrange(1 << 30), length=chance.randint(3, 9), overlap=chance.randint(1, 2))
+    trace = [_seen(chance, each) for each in made]
+    for _ in range(chance.choice((0, 2, 4, 6))):
+        if trace:
+            at = chance.randrange(len(trace))
+            trace[at : at + 1] = _changed(chance, machine, trace[at], vague=vague)
     return trace[:LONGEST]
+
+
+def _seen(chance: random.Random, each: Observation) -> Observation:
+    args = {name: value if name == "c" else min(int(value), BEYOND) for name, value in (each.args or {}).items()}
+    return msgspec.structs.replace(
+        each,
+        entity="e",
+        args=args or None,
+        fields=each.fields if chance.random() < 0.5 else None,
+        shows=each.shows if chance.random() < 0.6 else "",
+        emits=each.emits if chance.random() < 0.6 else None,
+    )
+
+
+def _changed(chance: random.Random, machine: Machine, each: Observation, *, vague: bool) -> list[Observation]:
+    match chance.choice(("args", "args", "forget", "reply", "reply", "fields", "fields", "drop", "repeat", "lose")):
+        case "args" if each.args:
+            args = random_arguments(chance, machine, each.event, vague=vague)
+            return [msgspec.structs.replace(each, args=args)]
+        case "forget" if each.args and vague:
+            kept = {name: value for name, value in each.args.items() if chance.random() < 0.3}
+            return [msgspec.structs.replace(each, args=kept or None)]
+        case "reply" if each.phase == "reply":
+            return [msgspec.structs.replace(each, reply=chance.choice(("ok", "BUSY", "GONE")))]
+        case "fields" if each.fields:
+            return [msgspec.structs.replace(each, fields={"n": chance.randint(0, 2)})]
+        case "drop" if vague:
+            return []
+        case "repeat" if not each.phase:
+            return [each, each]
+        case "lose" if each.phase == "reply" and vague:
+            return [Observation(entity="e", event=each.event, phase="lost")]
+        case _:
+            return [each]

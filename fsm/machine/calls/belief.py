@@ -25,7 +25,6 @@ from fsm.machine.calls.configuration import (
     plus,
 )
 from fsm.machine.calls.unobserved import Unobserved, tried, with_deviation
-from fsm.machine.calls.valued import with_data
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
 from fsm.sut import Response, Stimulus
@@ -78,7 +77,7 @@ class Dynamics(Unobserved):
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
-                    kept = replace(self._after_reply(asked, row, seen), passed=self.known(bits(asked)))
+                    kept = replace(self._after_reply(asked, row, seen), passed=self.bits(asked))
                     before = self.without_a_call(self.started(kept.configurations))
                 case _:
                     kept = self._after_reply(before, row, seen)
@@ -125,11 +124,9 @@ class Dynamics(Unobserved):
             if (not shows or table.shows[each.state] == shows) and (state := table.learned(each.state, given)) >= 0:
                 yield each if state == each.state else each._replace(state=state)
 
-    def known(self, states: int) -> int:
-        """Return the bit set *states* without what is known about values."""
-        if self.table.data is None:
-            return states
-        return sum(1 << state for state in {self.table.bare(each) for each in numbers(states)})
+    def bits(self, configurations: Configurations) -> int:
+        """Return the states of *configurations* as a bit set, without what is known about values."""
+        return sum(1 << state for state in {self.table.bare(each.state) for each in configurations})
 
     def calls(self, row: int) -> bool:
         return row >= 0 and self.table.rows[row].event.kind == "call"
@@ -322,18 +319,12 @@ def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
 
 
 def dynamics(
-    table: Table,
-    *,
-    shown: Collection[str] | None = None,
-    outputs: bool = False,
-    timed: bool = False,
-    data: bool = False,
+    table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
     """Return the :class:`Dynamics` of *table* for traces in which some events are not recorded.
 
     The traces show the signals and hidden events in *shown*, or all signals if *shown* is ``None``.  If *outputs* is
-    true, the traces show outputs one by one, and do not show calls.  If *timed* is true, time limits are tracked.  If
-    *data* is true, so are the values of variables and arguments (:func:`~fsm.machine.calls.valued.with_data`).
+    true, the traces show outputs one by one, and do not show calls.  If *timed* is true, time limits are tracked.
     """
     signals = [name for name, event in table.machine.events.items() if event.kind == "signal"]
     seen = signals if shown is None else shown
@@ -350,7 +341,7 @@ def dynamics(
         return [each for each, to in steps if to == state]
 
     limits = {way.index: frozenset(closure([way.to], back)) for way in table.ways if timed and way.within}
-    rules = Rules(with_data(table) if data else table)
+    rules = Rules(table)
     return Dynamics(
         rules=rules, covering=Covering(rules), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names
     )

@@ -152,7 +152,7 @@ class Unobserved:
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._unspecified_successors(here, after, instant)
-        return self._after_way(here, way, after, repeats=lost or call.stage == stage)
+        return self._after_way(here, self.table.loosened(way) if lost or call.stage == stage else way, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         for instant in self.rules.instants(here.state, call.row, call.stage):
@@ -173,23 +173,16 @@ class Unobserved:
         if row == self.assumed:
             here = with_deviation(here, f"{ASSUMED}{self.table.rows[row].name}")
         interrupts = row in self.unseen and self.rules.interrupts(row)
-        return self._after_way(here, instant.way, pending, interrupts=interrupts, repeats=row in self.unseen)
+        way = self.table.loosened(instant.way) if row in self.unseen else instant.way
+        return self._after_way(here, way, pending, interrupts=interrupts)
 
     def _after_way(
-        self,
-        here: Configuration,
-        way: Way,
-        pending: tuple[Pending, ...],
-        *,
-        interrupts: bool = False,
-        repeats: bool = False,
+        self, here: Configuration, way: Way, pending: tuple[Pending, ...], *, interrupts: bool = False
     ) -> tuple[Configuration, ...]:
         queue = self._extend_queue(here.queue, way.emits)
         if queue is None:
             return ()
         deviations, due, to = here.deviations, here.due, way.to
-        if repeats and way.updates:
-            to = self.table.loosened(way)
         if way.deviation is not None:
             deviations = tuple(sorted({*deviations, way.deviation.name}))
         if due and to != here.state and not (interrupts and to in self.limits[due.way]):

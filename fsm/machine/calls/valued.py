@@ -109,15 +109,21 @@ class ValuedTable(Table):
         agree = all(old is None or old == new for old, new in zip(values, found, strict=True))
         return self.number(bare, found) if agree else -1
 
+    def arguments(self, row: int) -> dict[str, Argument]:
+        plain, values = self.called.listed[row]
+        pairs = zip(self.data.arguments[plain], values, strict=True)
+        return {each.name: each.written(value) for each, value in pairs if value is not None}
+
     def visible(self, state: int) -> dict[str, Argument]:
         pairs = zip(self.data.variables, self.numbers.listed[state][1], strict=True)
         return {each.name: each.written(value) for each, value in pairs if each.shown and value is not None}
 
-    def loosened(self, way: Way) -> int:
+    def loosened(self, way: Way) -> Way:
         bare, values = self.numbers.listed[way.to]
         loose = {each.variable for each in way.updates if not isinstance(each.term, Constant)}
         pairs = zip(self.data.variables, values, strict=True)
-        return self.number(bare, tuple(None if each.name in loose else value for each, value in pairs))
+        after = tuple(None if each.name in loose else value for each, value in pairs)
+        return replace(way, to=self.number(bare, after)) if loose else way
 
 
 def with_data(table: Table, most: int = MOST) -> Table:
