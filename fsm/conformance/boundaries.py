@@ -24,6 +24,7 @@ from fsm.machine.terms import (
     Argument,
     Combined,
     Constant,
+    Operator,
     Read,
     Term,
     Value,
@@ -37,6 +38,8 @@ FEW: Final = 8  # a word with at most this number of values has each of them
 MOST_TRIED: Final = 2000  # maximum number of combinations of arguments to consider in a state
 
 FAR: Final = 2  # differences from a boundary that are at least this large count as equal
+
+_SIGNS: Final[tuple[Operator, ...]] = ("-", "+")
 
 NOT_FOUND: Final = "not found within the scope"
 
@@ -83,8 +86,9 @@ class Boundaries:
         """Yield the arguments that tests try for an event: all boundaries, and some on each side of each comparison."""
         relevant, met = self._relevant(row, state), set[object]()
         for given in islice(self._combinations(row, relevant, values, ()), MOST_TRIED):
-            frame = values + given
-            new = {*enumerate(given), tuple(_near(each.difference(frame)) for each in relevant)}
+            near = tuple(_near(each.difference(values + given)) for each in relevant)
+            holds = tuple(value and value // abs(value) for value in near)
+            new = {near, *((place, value, holds) for place, value in enumerate(given))}
             if not new <= met:
                 met |= new
                 pairs = zip(self._data.arguments[row], given, strict=True)
@@ -199,7 +203,8 @@ class Boundaries:
 
     def _mistaken(self, name: str, term: Term | None, row: int) -> list[Callable[[Values], Value]]:
         own, one = Read(name=name), Constant(value=1)
-        terms = [own, *(Combined(operator=sign, left=term or own, right=one) for sign in ("+", "-"))]
+        less, more = (Combined(operator=sign, left=term or own, right=one) for sign in _SIGNS)
+        terms: list[Term] = [own, less, more]
         return [evaluator(each, self._data.places(row)) for each in (*terms, *_mistakes_in(term or own))]
 
     def _decisive(self, row: int, state: int, holds: tuple[bool, ...]) -> frozenset[int]:

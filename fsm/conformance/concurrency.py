@@ -178,8 +178,8 @@ def _random_programmes(
 
 
 def _ways_to_states(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    never = {"never": sut.never} if isinstance(sut, Limited) else {}
-    plan = Plan(table=tabulate(machine), overlaps=False, **never)
+    never = sut.never if isinstance(sut, Limited) else lambda *_: False
+    plan = Plan(table=tabulate(machine), overlaps=False, never=never)
     judging = isinstance(sut, RaceJudging)  # Its calls must succeed, because outcomes cannot be requested.
 
     def succeeds(edge: Edge) -> bool:

@@ -3,6 +3,7 @@
 import difflib
 import inspect
 import os
+import re
 import sysconfig
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from fsm.machine.table import Table
 from fsm.monitor.property_watch import Violated
 from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
+_DATA: Final = re.compile(r", \S+ = .*")  # the values after the name of a state
 WITHOUT_STATES: Final = 4
 """The number of leading items of :attr:`Failure.kind` that do not depend on the states before the failed step."""
 
@@ -75,7 +77,12 @@ class Failure:
             return ("breaks", self.breaks.of.name)
         if (found := self.violation) is None:
             return (*where, "broken")
-        return (*where, found.cause, found.clause.name, found.before)
+        return (
+            *where,
+            found.cause,
+            found.clause.name,
+            tuple(dict.fromkeys(_DATA.sub("", each) for each in found.before)),
+        )
 
 
 @dataclass(slots=True, kw_only=True)

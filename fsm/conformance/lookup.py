@@ -43,8 +43,7 @@ class Simulated:
     def __init__(self, machine: Machine) -> None:
         self._table = with_data(tabulate(machine))
         self._rules = Rules(self._table)
-        self._shown = [name for name, each in machine.data.items() if each.shown]
-        if self._shown:
+        if any(each.shown for each in machine.data.values()) and not hasattr(self, "fields"):
             self.fields = self._fields
         self.reset()
 
@@ -78,14 +77,14 @@ class Simulated:
         self._wanted.append(outcome)
         return any(way.name == outcome for each, state in cells for way in self._table.step(state, each) or ())
 
-    def do(self, event: str, **args: Argument) -> str:
+    def do(self, event: str, *_: Any, **args: Any) -> str:  # noqa: ANN401  (subclasses need not accept any)
         row = self._row(event, args)
         way = self._take(row, ASKED)
         while way is not None and way.begins:
             way = self._take(row, BEGUN)
         return self._reply(row, way) or ""
 
-    def begin(self, event: str, **args: Argument) -> str | None:
+    def begin(self, event: str, *_: Any, **args: Any) -> str | None:  # noqa: ANN401  (the same)
         row = self._row(event, args)
         return self._reply(row, self._take(row, ASKED))
 

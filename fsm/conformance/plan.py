@@ -213,6 +213,7 @@ class Plan:
         return {point: tuple(edges.values()) for point, edges in kept.items()}
 
     def _goals(self, edge: Edge) -> Iterator[Goal]:
+        yield "step", self.bare(edge.source), edge.step[:2], tuple(self.original(way).index for way in edge.ways)
         for place, state, frame, way, after in self._frames(edge) if self.boundaries else ():
             yield from self.boundaries.goals(place, state, frame, way, after) if self.boundaries else ()
 

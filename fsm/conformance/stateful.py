@@ -177,7 +177,7 @@ def _argument_rule(name: str, event: str, strategies: Mapping[str, st.SearchStra
         self.do(event, **args)
 
     call.__name__ = name
-    return rule(**strategies)(call)
+    return rule(**dict[str, Any](strategies))(call)
 
 
 TRIES: Final = 500  # maximum number of shorter tests to try

@@ -83,7 +83,8 @@ class DistinguishingSequences:
 
     def _short_run(self, point: Point, others: frozenset[Point]) -> tuple[Edge, ...]:
         """Return a short run from *point* that distinguishes it from one of *others*, or an empty run."""
-        met, queue = {(point, others)}, deque([((), point, others)])  # type: ignore[var-annotated]
+        met = {(point, others)}
+        queue: deque[tuple[tuple[Edge, ...], Point, frozenset[Point]]] = deque([((), point, others)])
         for _ in range(_TRIED):
             if not queue:
                 break

@@ -48,7 +48,7 @@ class Draft:
         lines += ["[states]", *(f'{each} = {{ about = "A.", shows = "{self.shows[each]}" }}' for each in self.states)]
         lines += ["[data]"]
         for name, high in self.highest.items():
-            lines += [f'{name} = {{ from = 0, to = {high}, initial = {self.first[name]}, saturates = true }}']
+            lines += [f"{name} = {{ from = 0, to = {high}, initial = {self.first[name]}, saturates = true }}"]
         for event, arguments in self.arguments.items():
             lines += [f"[event.{event}]", 'kind = "call"', 'about = "A."']
             if arguments:
@@ -56,14 +56,19 @@ class Draft:
                 lines += [f"arguments = {{ {', '.join(ranges)} }}"]
             for state in self.states:
                 lines += [f"moves.{state} = ["]
-                lines += [f"  {_outcome(each, alone=len(self.cells[event, state]) == 1)}," for each in self.cells[event, state]]
+                lines += [
+                    f"  {_outcome(each, alone=len(self.cells[event, state]) == 1)},"
+                    for each in self.cells[event, state]
+                ]
                 lines += ["]"]
         return "\n".join(lines)
 
     def machine(self) -> Machine:
         return machine_of(self.text())
 
-    def step(self, state: str, values: dict[str, int], event: str, given: dict[str, Any]) -> tuple[str, str, dict[str, int]]:
+    def step(
+        self, state: str, values: dict[str, int], event: str, given: dict[str, Any]
+    ) -> tuple[str, str, dict[str, int]]:
         """Return the reply, and the state and values afterwards."""
         known = {**values, **given, **{word: word for word in WORDS}, "min": min, "max": max}
         for each in self.cells[event, state]:
@@ -136,7 +141,9 @@ def _guard(chance: random.Random, numbers: list[str], words: list[str]) -> str:
 
 def _term(chance: random.Random, numbers: list[str]) -> str:
     one, other = chance.choice(numbers), chance.choice([*numbers, "1", "2"])
-    return chance.choice([f"{one} + {other}", f"{one} - {other}", f"min({one}, {other})", f"max({one}, {other})", other])
+    return chance.choice(
+        [f"{one} + {other}", f"{one} - {other}", f"min({one}, {other})", f"max({one}, {other})", other]
+    )
 
 
 def defective(chance: random.Random, draft: Draft) -> Draft:
@@ -163,7 +170,9 @@ def _altered(chance: random.Random, text: str) -> str:
     at = chance.choice(places)
     word = at[0]
     if word in COMPARISONS:
-        new = chance.choice(COMPARISONS[:2] if re.search(r"card|cash|coin", text[at.end() : at.end() + 6]) else COMPARISONS)
+        new = chance.choice(
+            COMPARISONS[:2] if re.search(r"card|cash|coin", text[at.end() : at.end() + 6]) else COMPARISONS
+        )
     elif word.isdigit():
         new = str(max(0, int(word) + chance.choice([-1, 1])))
     else:
@@ -200,7 +209,7 @@ class Implementation:
     def reset(self) -> None:
         self.state, self.values = "s0", dict(self.draft.first)
 
-    def do(self, event: str, **args: Any) -> str:
+    def do(self, event: str, **args: int | str) -> str:
         reply, self.state, self.values = self.draft.step(self.state, self.values, event, args)
         return reply
 
