@@ -72,5 +72,5 @@ def stateful(
             return made
 
     kind = walker(judge, tested, cover, failing=failing, strategies=strategies, more=more)
-    kind.TestCase = Reporting()  # type: ignore[assignment]
+    kind.TestCase = Reporting()
     return kind

@@ -177,7 +177,8 @@ def _argument_rule(name: str, event: str, strategies: Mapping[str, st.SearchStra
         self.do(event, **args)
 
     call.__name__ = name
-    return rule(**dict[str, Any](strategies))(call)
+    made: Callable[[object], object] = rule(**dict[str, Any](strategies))
+    return made(call)
 
 
 TRIES: Final = 500  # maximum number of shorter tests to try

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -50,19 +51,19 @@ MASKED = 2  # defects that hide themselves, because every test that would show t
 def test_a_right_implementation_passes_and_a_wrong_one_fails() -> None:
     """The planned tests alone find nearly all defects, and only defects."""
     wrong, missed = 0, []
-    for number, (draft, machine) in enumerate(islice(drafts(random.Random(7)), 60)):
-        assert not conform(machine, lambda it=draft: Implementation(it), examples=3, steps=15).failures, draft.text()
+    for number, (draft, machine) in enumerate(islice(drafts(random.Random(7)), 90)):
+        assert not conform(machine, partial(Implementation, draft), examples=3, steps=15).failures, draft.text()
         for again in range(3):
             made = defective(random.Random(f"{number} {again}"), draft)
             if differs(draft, made):
                 wrong += 1
-                found = conform(machine, lambda it=made: Implementation(it), examples=0, most=1).failures
+                found = conform(machine, partial(Implementation, made), examples=0, most=1).failures
                 missed += [] if found else [(draft, made, machine)]
 
     assert wrong > 40
     assert len(missed) <= MASKED
     for _, made, machine in missed:
-        assert conform(machine, lambda it=made: Implementation(it), examples=200).failures, made.text()
+        assert conform(machine, partial(Implementation, made), examples=200).failures, made.text()
 
 
 def counter(guard: str, *, update: str = "n + 1", more: str = "scope = true", arguments: str = "") -> Machine:
@@ -271,7 +272,7 @@ moves = { idle = { to = "idle", set = { size = 0 } }, busy = { to = "busy", set 
 """
     machine = machine_of(text)
     other = machine_of(text.replace("bytes <= 2", "bytes <= 1").replace("bytes > 2", "bytes > 1"))
-    right, wrong = (conform(machine, lambda of=of: Simulated(of), examples=5) for of in (machine, other))
+    right, wrong = (conform(machine, partial(Simulated, of), examples=5) for of in (machine, other))
 
     assert not right.failures
     assert "end get" in {str(each.step) for each in right.oracle.plan.edges}
@@ -329,7 +330,7 @@ def test_strategies_for_unknown_names_are_refused(strategies: dict[str, dict[str
 
 
 def test_strategies_replace_the_declared_values() -> None:
-    machine, seen = load(SAFE), set()
+    machine, seen = load(SAFE), set[int]()
 
     class Recording(Simulated):
         def do(self, event: str, *_: object, **args: int) -> str:
