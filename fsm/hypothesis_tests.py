@@ -6,13 +6,15 @@ The tests are the same as in :mod:`fsm.conformance`. A failure is an :class:`Ass
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from fsm.conformance.failure import Cover, misnamed, needed
+from hypothesis.stateful import TestCaseProperty
+
+from fsm.conformance.failure import Cover, Failure, misnamed, needed
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
-from fsm.conformance.stateful import walker
+from fsm.conformance.stateful import Strategies, walker
 from fsm.errors import require_machine
 from fsm.report.conformance_report import covered, failure_text, uncompared
 from fsm.report.layout import PLAIN
@@ -26,13 +28,23 @@ if TYPE_CHECKING:
 
 
 def stateful(
-    machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
+    machine: Machine,
+    sut: str | Callable[[], SUT],
+    *,
+    profile: str | None = None,
+    strategies: Strategies | None = None,
+    more: Iterable[Callable[..., object]] = (),
 ) -> type[RuleBasedStateMachine]:
     """Return a Hypothesis state machine that tests a SUT against *machine*.
 
     Run it like any other state machine, through its ``TestCase`` and with ``settings``. A failure is an
     :class:`AssertionError` that explains what is illegal and why. *sut* is a function that returns the SUT, or a name
     that :func:`fsm.conform` accepts.
+
+    The arguments of events are drawn from the declared values, or from *strategies*: ``{"pay": {"amount":
+    st.integers(0, 10_000)}}``. A subclass may have rules and invariants of its own, and so may functions in *more*,
+    which become methods. They can use ``self.sut``, ``self.possible()``, and ``self.do(event, **arguments)``, which
+    takes and judges a step.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test
@@ -46,12 +58,19 @@ def stateful(
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
     for warning in uncompared(needed(table, tested, cover), misnamed(tested)):
         warnings.warn(warning, stacklevel=2)
-    kind = walker(judge, tested, cover, failing=lambda failure: AssertionError(f"\n{failure_text(failure)}"))
 
-    class TestCase(kind.TestCase):  # type: ignore[name-defined,misc]
-        @classmethod
-        def tearDownClass(cls) -> None:
-            print(*covered(table, cover.cells, PLAIN), sep="\n")  # noqa: T201
+    def failing(failure: Failure) -> AssertionError:
+        return AssertionError(f"\n{failure_text(failure)}")
 
-    kind.TestCase = TestCase  # type: ignore[assignment]
+    def report(_: object) -> None:
+        print(*covered(table, cover.cells, PLAIN), sep="\n")  # noqa: T201
+
+    class Reporting(TestCaseProperty):
+        def __get__(self, obj: Any, typ: Any = None) -> Any:  # noqa: ANN401  (as in Hypothesis)
+            made = super().__get__(obj, typ)  # a class of its own for each subclass of the state machine
+            made.tearDownClass = classmethod(report)  # type: ignore[assignment]
+            return made
+
+    kind = walker(judge, tested, cover, failing=failing, strategies=strategies, more=more)
+    kind.TestCase = Reporting()
     return kind

@@ -17,23 +17,27 @@ class Stimulus(NamedTuple):
     """An action of a test, and the outcome that the event should have at each stage, if there is a choice.
 
     For a crash, the last outcome is that of the restart, and ``point`` is the number of the effect before the crash.
+    ``args`` are the names and values of the arguments. The next stage of a call has the arguments of its beginning.
     """
 
     event: str
     stage: StimulusStage = "do"
     expected: tuple[str, ...] = ()
     point: int = 0
+    args: tuple[tuple[str, int | bool | str], ...] = ()
 
     def __str__(self) -> str:
         """Format the stimulus for ``--replay``.
 
-        >>> str(Stimulus("start", "end", ("failed",))), str(Stimulus("stop"))
-        ('end start=failed', 'stop')
+        >>> str(Stimulus("start", "end", ("failed",))), str(Stimulus("pay", args=(("amount", 3), ("cash", True))))
+        ('end start=failed', 'pay(amount=3, cash=true)')
         """
         where = f"@{self.point}" if self.stage == "crash" else ""
         verb = "" if self.stage == "do" else f"{self.stage}{where} "
         expected = f"={','.join(self.expected)}" if self.expected else ""
-        return f"{verb}{self.event}{expected}"
+        values = ((name, str(value).lower() if isinstance(value, bool) else value) for name, value in self.args)
+        args = f"({', '.join(f'{name}={value}' for name, value in values)})" if self.args else ""
+        return f"{verb}{self.event}{args}{expected}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,9 @@ class SUT(Protocol):
     def do(self, event: str) -> str:
         """Perform the whole *event*.
 
+        The arguments of an event that has some are passed as keyword arguments, here and in the other methods that
+        begin an event: ``do("pay", amount=3)``. If no event has arguments, the methods need not accept any.
+
         Return the reply of a call, which is ``ok`` or an error code such as ``NOT_FOUND``. For an event without a
         reply, return an empty string. Raise :class:`UnsupportedError` if the implementation does not have the event
         or cannot trigger it.
@@ -98,7 +105,7 @@ class Detailed(Protocol):
     """A SUT whose status has fields.  Tests check the machine's clauses on these fields."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the current values of the machine's fields.
+        """Return the current values of the machine's fields, and of the variables that it declares as ``shown``.
 
         Tests call this method after :meth:`SUT.shows`.
         """

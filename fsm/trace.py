@@ -67,8 +67,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     ``of`` is the kind of entity, such as ``door``. If ``entity`` is empty, the observation concerns all entities.
     ``event`` is the model's name for the event, or the RPC name. ``shows`` is the state shown just after the event.
     ``met`` is the state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed
-    with the event, and ``output`` is an output observed without one. ``fields`` maps the machine's field names to the
-    values shown with the state.
+    with the event, and ``output`` is an output observed without one. ``fields`` maps the names of the machine's fields
+    and variables to the values shown with the state. ``args`` maps the event's arguments to their values.
 
     Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole call. In a
     history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` are the place
@@ -92,7 +92,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     end: Nanoseconds | None = None
     process: int | str | None = None
     detail: str = ""
-    fields: dict[str, int | str] | None = None
+    fields: dict[str, int | bool | str] | None = None
+    args: dict[str, int | bool | str] | None = None
     file: str = ""
     line: int = 0
 
@@ -101,9 +102,9 @@ class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
     ``kinds[kind[i]]`` is the kind of observation ``i``: its ``of`` and the attributes that affect legality
-    (:class:`Key`). If ``kind[i]`` is -1, the arrays do not describe the observation, because it has ``fields`` or a
-    rare form. All batches of a recording share the list ``kinds``, which only grows. ``ids[entity[i]]`` is the id of
-    the entity, and ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown.
+    (:class:`Key`). If ``kind[i]`` is -1, the arrays do not describe the observation, because it has ``fields``,
+    ``args`` or a rare form. All batches of a recording share the list ``kinds``, which only grows. ``ids[entity[i]]``
+    is the id of the entity, and ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown.
     """
 
     kinds: Sequence[Observation]
@@ -152,7 +153,10 @@ def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
 
 
 class Key(NamedTuple):
-    """The fields of an observation that affect legality. They do not include the entity, the time or the line."""
+    """The fields of an observation that affect legality. They do not include the entity, the time or the line.
+
+    ``args`` are sorted. They may include the shown values of variables.
+    """
 
     event: str = ""
     phase: Phase = ""
@@ -161,10 +165,12 @@ class Key(NamedTuple):
     met: str = ""
     output: str = ""
     emits: tuple[str, ...] | None = None
+    args: tuple[tuple[str, int | bool | str], ...] = ()
 
 
 def key(seen: Observation) -> Key:
-    return Key(seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
+    args = tuple(sorted(seen.args.items())) if seen.args else ()
+    return Key(seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits, args)
 
 
 def seen_at(seen: Observation) -> int | None:

@@ -22,6 +22,7 @@ from fsm.conformance import lookup, suite
 from fsm.conformance import scheme as schemes
 from fsm.conformance.concurrency import repeated
 from fsm.conformance.plan import steps as read_steps
+from fsm.conformance.plan import with_arguments
 from fsm.conformance.race_runs import Pace
 from fsm.conformance.scheme import PlanRequest, Scheme, SutRequest
 from fsm.entry_points import SUTS, foreign_names, warn_left_out
@@ -57,7 +58,10 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
         # After a crash, the last expected outcome is the outcome of the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         options.require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
-    return found
+    try:
+        return tuple(with_arguments(step, machine.events[step.event]) for step in found)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--replay") from error
 
 
 if TYPE_CHECKING:

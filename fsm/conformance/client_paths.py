@@ -17,7 +17,7 @@ from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.scheme import DomainClient, client_of
 from fsm.machine import Machine, Moves
-from fsm.machine.table import Table, Way, tabulate
+from fsm.machine.table import Way, tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.monitor import Monitor
 from fsm.sut import Stimulus
@@ -62,7 +62,7 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
     """Map each (event, state) pair, in model order, to its path. The end of a call is named ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
-    leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
+    leaving = cache(lambda point: [(edge, needs(plan, edge, client)) for edge in plan.planned(point)])
     found: dict[tuple[int, int], ClientPath] = {}
 
     def onward(point: Point) -> Iterator[Edge]:
@@ -76,7 +76,7 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
         for edge in (edge for point in search.depth for edge, needed in leaving(point) if needed <= allowed):
             if not found.keys() >= {*edge.cells}:
                 path = (*search.path_to(edge.source), edge)
-                needed = sorted(frozenset[Need]().union(*(needs(table, each, client) for each in path)))
+                needed = sorted(frozenset[Need]().union(*(needs(plan, each, client) for each in path)))
                 steps = ClientPath(steps=tuple(each.step for each in path), needs=tuple(needed))
                 found = dict.fromkeys(edge.cells, steps) | found
     never, cannot = (ClientPath(steps=(), needs=(need,)) for need in (Need.NEVER, Need.CANNOT))
@@ -85,7 +85,8 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
     return {(table.rows[row].name, table.states[state]): path for (row, state), path in paths.items()}
 
 
-def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
+def needs(plan: Plan, edge: Edge, client: DomainClient) -> frozenset[Need]:
+    table = plan.table
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -96,11 +97,11 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
         row, state = edge.cells[0]
         if event.name != client.exits.get(table.machine.entity) or not isinstance(table.cell(state, row), Moves):
             found.add(Need.FAULT)
-    elif event.rpc and event.rpc == client.creates.get(table.machine.entity) and edge.source.state != table.initial:
+    elif event.rpc and event.rpc == client.creates.get(table.machine.entity) and edge.cells[0][1] != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
         for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # an unspecified last cell has no outcome
-            if way is not usual(table.step(state, row) or ()):
+            if plan.original(way) is not usual(table.step(state, row) or ()):
                 fails = event.rpc in client.arranged and way.deviation is None and not way.replies("ok")
                 found.add(Need.FAILURE if fails else Need.FAULT)
     return frozenset(found)

@@ -80,7 +80,7 @@ def concurrently(
     """
     machine = machine.under(profile)
     sut = factory()
-    refuse_serial(sut)
+    refuse_threads(machine, sut)
     judging = isinstance(sut, RaceJudging)
     chosen = tuple(_events_in_any_state(machine, signals=not judging) if events is None else events)
     unknown = [event for event in chosen if event not in machine.events]
@@ -140,8 +140,12 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
     return replace(race, repeated=(raced, AGAIN))
 
 
-def refuse_serial(sut: SUT) -> None:
-    """Raise :class:`InputError` and close *sut* if it cannot be called by several threads at once."""
+def refuse_threads(machine: Machine, sut: SUT) -> None:
+    """Raise :class:`InputError` and close *sut* if several threads cannot call it, or if *machine* has data."""
+    if tabulate(machine).data is not None:
+        sut.close()
+        what = "the machine has variables or arguments, and races are searched for only without them"
+        raise refused(machine.path or machine.name, "FSM630", what, "leave out --threads")
     if isinstance(sut, Serial):
         sut.close()
         what = "the system answers one request at a time, so several threads would only wait for each other"
@@ -174,8 +178,8 @@ def _random_programmes(
 
 
 def _ways_to_states(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    never = {"never": sut.never} if isinstance(sut, Limited) else {}
-    plan = Plan(table=tabulate(machine), overlaps=False, **never)
+    never = sut.never if isinstance(sut, Limited) else lambda *_: False
+    plan = Plan(table=tabulate(machine), overlaps=False, never=never)
     judging = isinstance(sut, RaceJudging)  # Its calls must succeed, because outcomes cannot be requested.
 
     def succeeds(edge: Edge) -> bool:

@@ -121,14 +121,18 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
             continue
-        ways = [way for row in rows for state in through(edge) for way in plan.table.step(state, row) or ()]
+        ways = [way for row in rows for state in through(edge) for way in plan.valued.step(state, row) or ()]
         for name in dict.fromkeys(way.name for way in ways):
-            yield edge, Stimulus(edge.step.event, "crash", (*(way.name for way in edge.ways), name))
+            yield (
+                edge,
+                Stimulus(edge.step.event, "crash", (*(way.name for way in edge.ways), name), args=edge.step.args),
+            )
 
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
-    key = (step.event, "do", step.expected[:-1])
-    return next((edge for edge in edges if (*edge.step[:2], tuple(way.name for way in edge.ways)) == key), None)
+    key = (step.event, "do", step.args, step.expected[:-1])
+    names = ((edge, tuple(way.name for way in edge.ways)) for edge in edges)
+    return next((edge for edge, those in names if (*edge.step[:2], edge.step.args, those) == key), None)
 
 
 class Ended(NamedTuple):
@@ -152,11 +156,11 @@ def crashed(
         again()
     before, source = _record(sut), edge.source.state
     died, (shows, record), goes, restarts = _crash_once(plan, sut, edge, step)
-    edges = (edge,) if goes else plan.alternatives(edge.source, step.event, "do")
+    edges = (edge,) if goes else plan.alternatives(edge.source, step.event, "do", step.args)
     way = {state for each in edges for state in through(each)}
-    after = _states_after_restart(plan.table, way, step.expected[-1] if restarts else "")
-    allowed = [plan.table.shows[state] for state in sorted(after)]
-    unmoved, fault = shows == plan.table.shows[source], ""
+    after = _states_after_restart(plan.valued, way, step.expected[-1] if restarts else "")
+    allowed = [plan.valued.shows[state] for state in sorted(after)]
+    unmoved, fault = shows == plan.valued.shows[source], ""
     right = [*([before] if unmoved else []), *([whole.record] if shows == whole.shows else [])]
     if shows and shows not in allowed:
         either = " or ".join(dict.fromkeys(allowed))
@@ -182,18 +186,18 @@ def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[
             goes &= not choice or arrange(step.event, outcome, plan.stage(step, number))
         for row in _interrupting_rows(plan.table):
             restarts |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
-    return sut.crash(step.event, step.point), Ended(sut.shows(), _record(sut)), goes, restarts
+    return sut.crash(step.event, step.point, **dict(step.args)), Ended(sut.shows(), _record(sut)), goes, restarts
 
 
 def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[int]:
     cells = [table.step(state, row) for row in _interrupting_rows(table) for state in states]
     if None in cells:
-        return set(range(len(table.states)))
+        return set(table.anywhere)
     return {way.to for ways in filter(None, cells) for way in [way for way in ways if way.name == outcome] or ways}
 
 
 def through(edge: Edge) -> list[int]:
-    return list(dict.fromkeys([*(state for _, state in edge.cells), *(way.to for way in edge.ways)]))
+    return list(dict.fromkeys([edge.source.state, *(way.to for way in edge.ways)]))
 
 
 def _interrupting_rows(table: Table) -> list[int]:

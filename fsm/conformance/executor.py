@@ -86,7 +86,7 @@ class Execution:
             self.memory.look()
         except (Exception, SystemExit) as error:
             raise FailedError(Failure(broken=f"the SUT cannot be reset: {_describe_error(error)}")) from error
-        first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
+        first = self.oracle.plan.valued.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
             wrong = f"after a reset the SUT shows {shows}, but the initial state shows {first}"
             raise FailedError(Failure(broken=wrong))
@@ -101,7 +101,7 @@ class Execution:
         if self._is_inapplicable(step):
             return False
         plan, here = self.oracle.plan, self.point
-        known = plan.alternatives(here, step.event, step.stage) if here else ()
+        known = plan.alternatives(here, step.event, step.stage, step.args) if here else ()
         wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arrange_outcomes(step, wanted)
@@ -119,7 +119,7 @@ class Execution:
         self.trace.append(Taken(step=step, seen=seen, point=self.point))
         if (failed := self._other_fault(step, seen, fields)) is not None:
             raise failed
-        after = self.oracle.legal(self.belief, step, seen)
+        after = self._legal(step, seen, fields or {})
         fit = [edge for edge in (*filter(None, [wanted]), *known) if after and self.oracle.fits(edge, seen)]
         self._count(step, fit[:1] if arranged and fit and fit[0] is wanted else fit, seen)
         if after:
@@ -140,12 +140,25 @@ class Execution:
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
             return self._failure_error(Failure(violation=illegal))
         machine = self.oracle.plan.table.machine
+        known = {*machine.fields, *(name for name, each in machine.data.items() if each.shown)}
         for name in fields or ():
-            if name not in machine.fields:
+            if name not in known:
                 what = f"the model has no field {name!r}, which SUT shows"
-                hint = f"{nearest(name, machine.fields, of='fields')}; return only fields of the model"
+                hint = f"{nearest(name, known, of='fields')}; return only fields and shown variables of the model"
                 raise refused(machine.path or machine.name, "FSM601", what, hint)
         return None
+
+    def _legal(self, step: Stimulus, seen: Response, fields: Mapping[str, int | str]) -> Configurations:
+        after, valued = self.oracle.legal(self.belief, step, seen), self.oracle.plan.valued
+        try:
+            left = self.oracle.showing(after, fields)
+        except ValueError as error:
+            raise self._failure_error(Failure(broken=f"the SUT shows a wrong value: {error}")) from error
+        if after and not left and self.watch is None:
+            shown = ", ".join(f"{name} = {value}" for name, value in fields.items() if name in valued.machine.data)
+            legal = " or ".join(sorted({valued.named(each.state) for each in after}))
+            raise self._failure_error(Failure(broken=f"the SUT shows {shown}, but legal would be: {legal}"))
+        return left
 
     def _failure_error(self, why: Failure) -> FailedError:
         return FailedError(replace(why, trace=(*self.trace, *why.trace)))
@@ -161,7 +174,8 @@ class Execution:
         return self._failure_error(Failure(trace=(last,), broken=_describe_error(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
-        table, points = self.oracle.plan.table, {point(each) for each in self.belief}
+        plan = self.oracle.plan
+        table, points = plan.table, {plan.bare(point(each)) for each in self.belief}
         row = table.row[step.event]
         states = {each.state for each in points}
         first = [(table.end[row] if step.stage == "end" else row, state) for state in sorted(states)]
@@ -202,7 +216,7 @@ class Execution:
             if self.watch is None and often:
                 self.cover.give_up(wanted)
         if went is not None:
-            self.cover.add(went)
+            self.cover.add(went, self.oracle.plan)
         if self.watch is None:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
@@ -251,16 +265,15 @@ class Execution:
         return True
 
     def _is_inapplicable(self, step: Stimulus) -> bool:
-        table = self.oracle.plan.table
-        if step.event not in table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
+        plan = self.oracle.plan
+        if step.event not in plan.table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
-        row = table.row[step.event]
-        going = {point(each).call for each in self.belief}
+        going = {plan.bare(point(each)).call for each in self.belief}
         if step.stage == "do":
-            return all(table.step(each.state, row) == () for each in self.belief)
+            return all(plan.valued.step(each.state, plan.row(step)) == () for each in self.belief)
         if self._overlapping is None:
             return True
-        return row not in going if step.stage == "end" else going != {IDLE}
+        return plan.table.row[step.event] not in going if step.stage == "end" else going != {IDLE}
 
     def _arrange_outcomes(self, step: Stimulus, wanted: Edge | None) -> bool:
         if self._arrange is None:
@@ -277,13 +290,13 @@ class Execution:
         tested = self.sut if step.stage == "do" else self._overlapping
         if tested is None:
             raise UnsupportedError(step.event)
-        reply = getattr(tested, step.stage)(step.event)
+        reply = getattr(tested, step.stage)(step.event, **dict(step.args))
         shows = self.sut.shows()
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
             raise BrokenError(f"the SUT replied {reply!r} to {step.event}, but a reply must be text")
-        table = self.oracle.plan.table
-        kind, row = table.machine.events[step.event].kind, table.row[step.event]
+        table, row = self.oracle.plan.valued, self.oracle.plan.row(step)
+        kind = table.machine.events[step.event].kind
         if kind == "call" and reply == "" and any(table.step(each.state, row) is not None for each in self.belief):
             raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
         if shows and shows not in table.shows:
@@ -296,7 +309,9 @@ class Execution:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
-        for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
+        plan = self.oracle.plan
+        longest = len(plan.path(plan.start, edge.source) or ()) if plan.boundaries else 0
+        for _ in range(PATIENCE * max(len(plan.table.states), longest + 1)):
             if self.cover.avoided(edge):
                 return False
             path = self._path(self.point, edge.source) if self.point else None

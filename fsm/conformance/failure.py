@@ -3,6 +3,7 @@
 import difflib
 import inspect
 import os
+import re
 import sysconfig
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,14 +14,16 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Final
 
+from fsm.conformance.boundaries import Side
 from fsm.conformance.crash import Ended
-from fsm.conformance.plan import Doing, Edge, Point
+from fsm.conformance.plan import Doing, Edge, Plan, Point
 from fsm.machine import Clause
 from fsm.machine.findings import Violation
 from fsm.machine.table import Table
 from fsm.monitor.property_watch import Violated
 from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
+_DATA: Final = re.compile(r", \S+ = .*")  # the values after the name of a state
 WITHOUT_STATES: Final = 4
 """The number of leading items of :attr:`Failure.kind` that do not depend on the states before the failed step."""
 
@@ -74,7 +77,12 @@ class Failure:
             return ("breaks", self.breaks.of.name)
         if (found := self.violation) is None:
             return (*where, "broken")
-        return (*where, found.cause, found.clause.name, found.before)
+        return (
+            *where,
+            found.cause,
+            found.clause.name,
+            tuple(dict.fromkeys(_DATA.sub("", each) for each in found.before)),
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,6 +118,7 @@ class Cover:
 
     A (row, state) pair counts in ``cells`` if the SUT was certainly in the state when the event was applied, and in
     ``ambiguous`` if other states were also possible. ``compared`` counts how often the outputs of a pair were seen.
+    ``sides`` counts how often a test was on a side of a comparison in a guard.
     ``arranged`` contains the steps whose outcome the SUT has promised, ``unarranged`` the outcomes that the SUT cannot
     arrange, and ``hopeless`` the steps that never occurred in many attempts. ``unsupported`` maps an event at a point
     to the reason why the SUT does not support it. For each test that ends with a crash during its
@@ -121,6 +130,7 @@ class Cover:
     compared: Counter[tuple[int, int]] = field(default_factory=Counter)
     arranged: set[tuple[Point, Stimulus]] = field(default_factory=set)
     ways: Counter[int] = field(default_factory=Counter)
+    sides: Counter[Side] = field(default_factory=Counter)
     steps: int = 0
     shown: bool = False
     heard: bool = False
@@ -144,10 +154,11 @@ class Cover:
     def avoided(self, edge: Edge) -> bool:
         return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
 
-    def add(self, edge: Edge) -> None:
+    def add(self, edge: Edge, plan: Plan) -> None:
         self._taken.add((edge.source, edge.step))
         self.hopeless.discard((edge.source, edge.step))
-        self.ways.update(way.index for way in edge.ways)
+        self.sides.update(plan.sides(edge))
+        self.ways.update(plan.original(way).index for way in edge.ways)
         self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
         self.unspecified += edge.to is None
 
@@ -164,7 +175,8 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
-        "arrange": any(len(ways or ()) > 1 for ways in table.cells) and arranger(sut) is None,
+        "arrange": any(len({way.when for way in ways or ()}) < len(ways or ()) for ways in table.cells)
+        and arranger(sut) is None,
         "begin": bool(table.end) and not isinstance(sut, Overlapping),
         "end": bool(table.end) and not isinstance(sut, Overlapping),
     }

@@ -18,8 +18,10 @@ from fsm.errors import InputError, documented, nearest, of_extra, refused
 from fsm.language.library import is_system, load, load_system
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls import ASKED, BEGUN, Rules
+from fsm.machine.calls.valued import with_data
 from fsm.machine.product.flatten import flatten
 from fsm.machine.table import Way, tabulate
+from fsm.machine.terms import Argument
 from fsm.machine.versions import meant, within
 from fsm.recordings import either
 from fsm.sut import SUT, BrokenError, UnsupportedError
@@ -39,8 +41,10 @@ class Simulated:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._table = tabulate(machine)
+        self._table = with_data(tabulate(machine))
         self._rules = Rules(self._table)
+        if any(each.shown for each in machine.data.values()) and not hasattr(self, "fields"):
+            self.fields = self._fields
         self.reset()
 
     def reset(self) -> None:
@@ -53,6 +57,9 @@ class Simulated:
 
     def shows(self) -> str:
         return self._table.shows[self._state]
+
+    def _fields(self) -> dict[str, Argument]:
+        return self._table.visible(self._state)
 
     def outputs(self) -> tuple[str, ...]:
         out, self._out = tuple(self._out), []
@@ -70,28 +77,28 @@ class Simulated:
         self._wanted.append(outcome)
         return any(way.name == outcome for each, state in cells for way in self._table.step(state, each) or ())
 
-    def do(self, event: str) -> str:
-        row = self._row(event)
+    def do(self, event: str, *_: Any, **args: Any) -> str:  # noqa: ANN401  (subclasses need not accept any)
+        row = self._row(event, args)
         way = self._take(row, ASKED)
         while way is not None and way.begins:
             way = self._take(row, BEGUN)
         return self._reply(row, way) or ""
 
-    def begin(self, event: str) -> str | None:
-        row = self._row(event)
+    def begin(self, event: str, *_: Any, **args: Any) -> str | None:  # noqa: ANN401  (the same)
+        row = self._row(event, args)
         return self._reply(row, self._take(row, ASKED))
 
     def end(self, event: str) -> str | None:
-        row = self._row(event)
-        if row not in self._calls:
+        row = next((each for each in sorted(self._calls) if self._table.rows[each].event.name == event), None)
+        if row is None:
             raise UnsupportedError(f"{event} is not in progress")
         self._calls.remove(row)
         return self._reply(row, self._take(row, BEGUN))
 
-    def _row(self, event: str) -> int:
+    def _row(self, event: str, args: Mapping[str, Argument]) -> int:
         if event not in self._table.row:
             raise UnsupportedError(f"{self._table.machine.name} has no event {event!r}")
-        return self._table.row[event]
+        return self._table.placed(self._table.row[event], args)
 
     def _take(self, row: int, stage: int) -> Way | None:
         """Take the next stage of a call or event. Return ``None`` if the model does not specify it."""

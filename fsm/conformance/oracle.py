@@ -13,14 +13,14 @@ from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.machine import Machine
 from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending
 from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
 from fsm.sut import SUT, Limited, Response, Stimulus
-from fsm.trace import Line, Observation, key
+from fsm.trace import Key, Line, Observation, key
 
 WAITING: Final = "(nothing yet)"  # placeholder for the reply of a call that is still in progress
 KNOWN: Final = 50_000  # maximum number of steps whose effect is cached
@@ -50,14 +50,14 @@ class Oracle:
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """Return the belief after *step*, which is empty if the step is a violation."""
-        return self.stepped(before, Stimulus(step.event, step.stage), seen)
+        return self.stepped(before, Stimulus(step.event, step.stage, args=step.args), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """Return the belief after an illegal step. It contains every configuration that is consistent with *seen*."""
         row = self.plan.table.row[step.event]
         left = {IDLE} if step.stage == "end" else {point(each).call for each in before}
         calls = {row} if seen.reply is None else left
-        states = range(len(self.plan.table.states))
+        states = self.plan.valued.anywhere
         anywhere = (Configuration(each, _held(call), seen.outputs or ()) for each in states for call in sorted(calls))
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
@@ -72,12 +72,12 @@ class Oracle:
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),
-            shows=self.plan.table.shows[last.to] if shown else "",
+            shows=self.plan.valued.shows[last.to] if shown else "",
             outputs=tuple(output for way in edge.ways for output in way.emits) if emitted else None,
         )
 
     def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
-        alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
+        alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage, edge.step.args)
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
     def leads(self, edge: Edge, seen: Response) -> bool:
@@ -87,7 +87,7 @@ class Oracle:
     def overtaken(self, edge: Edge) -> bool:
         """Check whether a signal that the test does not send may arrive before *edge* is taken."""
         rows = (row for row in self.dynamics.unseen if self.plan.table.rows[row].event.kind == "signal")
-        return any(self.plan.table.step(edge.source.state, row) for row in rows)
+        return any(self.plan.valued.step(edge.source.state, row) for row in rows)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
         """Check whether *seen* is a correct response to *edge* if nothing else happened."""
@@ -108,6 +108,7 @@ class Oracle:
             reply=WAITING if seen.reply is None else seen.reply,
             shows=seen.shows,
             emits=seen.outputs,
+            args=dict(step.args) or None,
             line=number,
         )
         here = before
@@ -116,9 +117,14 @@ class Oracle:
             # the call has returned.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
-            here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
+            here = frozenset(self.dynamics.released(here, row))
         scene = Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
         return explain(scene).violation(table.machine, observation, Line("", number))
+
+    def showing(self, after: Configurations, fields: Mapping[str, int | str]) -> Configurations:
+        """Return those configurations in *after* that have the variables shown in *fields*."""
+        args = tuple((name, value) for name, value in fields.items() if name in self.plan.table.machine.data)
+        return frozenset(self.dynamics.showing(after, Key(args=args))) if args else after
 
     def forgotten(self, step: Stimulus, seen: Response) -> str:
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
@@ -137,9 +143,10 @@ class Oracle:
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity
-        shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=dict(fields))
+        own = {name: value for name, value in fields.items() if name in self.plan.table.machine.fields}
+        shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=own)
         self.fields.notice(shown)
-        return self.fields.hold(shown, Line("", number), {self.plan.table.states[each.state] for each in after})
+        return self.fields.hold(shown, Line("", number), {self.plan.valued.states[each.state] for each in after})
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
@@ -148,11 +155,12 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
     *sut* may limit the plan: outcomes that it never has are skipped, and signals that it may send are expected.
     """
     table = tabulate(machine.under(profile))
-    moves, plan = dynamics(table), Plan(table=table, overlaps=overlaps)
+    plan = Plan(table=table, overlaps=overlaps)
+    moves = dynamics(plan.valued)
     if isinstance(sut, Limited):
         signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
-        moves = dynamics(table, shown=signals.difference(sut.unasked()))
         plan = Plan(table=table, overlaps=overlaps, never=sut.never)
+        moves = dynamics(plan.valued, shown=signals.difference(sut.unasked()))
     return Oracle(
         plan=plan,
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),

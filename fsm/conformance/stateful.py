@@ -1,10 +1,10 @@
 """Run random tests. A Hypothesis state machine drives a SUT through the steps of a machine."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
@@ -15,8 +15,13 @@ from fsm.conformance.executor import Execution
 from fsm.conformance.failure import Cover, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Plan
+from fsm.errors import nearest
+from fsm.machine.guards import encoded
+from fsm.machine.terms import Argument, Variable
 from fsm.monitor.property_watch import Watch
 from fsm.sut import SUT, Costly, Stimulus
+
+Strategies: TypeAlias = Mapping[str, Mapping[str, st.SearchStrategy[Argument]]]  # by event and argument
 
 SELDOM: Final = 32  # One in this many random steps may be costly.
 
@@ -48,6 +53,35 @@ def random_failure(
     return min(seen, key=lambda each: len(each.steps), default=None)
 
 
+class JudgedSteps(RuleBasedStateMachine):
+    """A Hypothesis state machine whose steps on ``sut`` are judged.  Its rules may call :meth:`do`."""
+
+    sut: ClassVar[SUT]
+    failing: ClassVar[Callable[[Failure], Exception]]
+    walk: Execution
+
+    @contextmanager
+    def judged(self) -> Iterator[None]:
+        try:
+            yield
+        except FailedError as failed:
+            raise type(self).failing(failed.failure) from None
+
+    def do(self, event: str, **args: Argument) -> str | None:
+        """Take the whole *event*, judge it, and return its reply, or ``None`` if it cannot happen here."""
+        known = self.walk.oracle.plan.table.machine.events[event]
+        if None in encoded(known, args):
+            raise ValueError(f"{event} needs the arguments {', '.join(known.arguments)}, but has only {args}")
+        with self.judged():
+            taken = self.walk.take(Stimulus(event, args=tuple((name, args[name]) for name in known.arguments)))
+        seen = self.walk.trace[-1].seen if taken else None
+        return seen.reply if seen else None
+
+    def possible(self) -> tuple[str, ...]:
+        """Return the possible states, each followed by the values of its variables: ``open, failures = 0``."""
+        return tuple(sorted({self.walk.oracle.plan.valued.named(each.state) for each in self.walk.belief}))
+
+
 def walker(
     oracle: Oracle,
     sut: SUT,
@@ -55,10 +89,13 @@ def walker(
     *,
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
+    strategies: Strategies | None = None,
+    more: Iterable[Callable[..., object]] = (),
 ) -> type[RuleBasedStateMachine]:
     """Return a Hypothesis state machine that drives *sut*. If *watch* is given, only its property is judged.
 
-    ``failing(failure)`` returns the exception to raise for a failure.
+    ``failing(failure)`` returns the exception to raise for a failure. *strategies* replace those for the arguments of
+    some events. The functions in *more* are rules and invariants of the user.
     """
     # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
@@ -67,20 +104,13 @@ def walker(
     any_aim = st.integers(0, max(len(plan.edges) - 1, 0))
     walk = Execution(oracle, sut, cover, watch)
 
-    class Conformance(RuleBasedStateMachine):
+    class Conformance(JudgedSteps):
         @initialize()
         def begin(self) -> None:
             self.walk = walk
             self.aimed: set[int] = set()
             with self.judged():
                 walk.restart()
-
-        @contextmanager
-        def judged(self) -> Iterator[None]:
-            try:
-                yield
-            except FailedError as failed:
-                raise failing(failed.failure) from None
 
         @precondition(lambda _: bool(aims))
         @rule(first=any_aim)
@@ -109,8 +139,46 @@ def walker(
                 with self.judged():
                     self.walk.finish()
 
-    Conformance.__name__ = Conformance.__qualname__ = f"Conformance[{plan.table.machine.name}]"
-    return Conformance
+    rules = {
+        f"do_{event}".replace("-", "_"): (event, each) for event, each in _strategies(plan, strategies or {}).items()
+    }
+    made = {name: _argument_rule(name, event, each) for name, (event, each) in rules.items()}
+    name = f"Conformance[{plan.table.machine.name}]"
+    own = {"sut": sut, "failing": staticmethod(failing)}
+    return type(name, (Conformance,), {**own, **made, **{each.__name__: each for each in more}})
+
+
+def _strategies(plan: Plan, strategies: Strategies) -> Strategies:
+    """Return a strategy for each argument of each event: one of *strategies*, or one for the declared values.
+
+    Raise ``ValueError`` if there is no such event or argument.
+    """
+    own = {name: each.arguments for name, each in plan.table.machine.events.items() if each.arguments}
+    for event, those in strategies.items():
+        for name, known in ((event, own), *((each, own.get(event, {})) for each in those)):
+            if name not in known:
+                hint = nearest(name, known, of="names")
+                raise ValueError(
+                    f"strategies name {name!r}, which is not an event with arguments or an argument; {hint}"
+                )
+    return {
+        event: {name: strategies.get(event, {}).get(name, _values(each)) for name, each in arguments.items()}
+        for event, arguments in own.items()
+    }
+
+
+def _values(variable: Variable) -> st.SearchStrategy[Argument]:
+    declared = st.integers(variable.low, variable.high).map(variable.written)
+    return declared | st.integers(variable.low) if variable.beyond == "scope" else declared
+
+
+def _argument_rule(name: str, event: str, strategies: Mapping[str, st.SearchStrategy[Argument]]) -> object:
+    def call(self: Any, **args: Argument) -> None:  # noqa: ANN401  (the state machine)
+        self.do(event, **args)
+
+    call.__name__ = name
+    made: Callable[[object], object] = rule(**dict[str, Any](strategies))
+    return made(call)
 
 
 TRIES: Final = 500  # maximum number of shorter tests to try
@@ -120,18 +188,21 @@ REPEATS: Final = 20
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """Search for the shortest failure of the same kind as *failure*. Each test runs on a new *walk*.
 
-    First, the beginning of the test is replaced by a shorter path to the same point. Then steps are removed. A
-    failure that does not recur is repeated to count how often the test fails.
+    First, the beginning of the test is replaced by a shorter path to the same point. Then steps are removed, and
+    arguments become smaller. A failure that does not recur is repeated to count how often the test fails.
     """
     plan = walk().oracle.plan
     tried: set[tuple[Stimulus, ...]] = set()
 
+    def size(steps: tuple[Stimulus, ...]) -> tuple[int, int]:
+        return len(steps), sum(abs(far) for step in steps for _, far in _distances(plan, step))
+
     def shorter(tests: Iterable[tuple[Stimulus, ...]], best: Failure) -> Failure | None:
         for steps in tests:
-            if len(steps) < len(best.steps) and steps not in tried and len(tried) < TRIES:
+            if size(steps) < size(best.steps) and steps not in tried and len(tried) < TRIES:
                 tried.add(steps)
                 found = _same_failure(walk, best, steps)
-                if found is not None and len(found.steps) < len(best.steps):
+                if found is not None and size(found.steps) < size(best.steps):
                     return found
         return None
 
@@ -141,7 +212,9 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
         while found is not None:
             best = found
             shortcuts = chain(_shortcuts(plan, best, sparse=True), _shortcuts(plan, best))
-            found = shorter(chain(shortcuts, _without_steps(best.steps)), best)
+            found = shorter(
+                chain(shortcuts, _without_steps(best.steps), _with_smaller_arguments(plan, best.steps)), best
+            )
         if _same_failure(walk, best, best.steps):
             return best
     failed = sum(_same_failure(walk, best, best.steps) is not None for _ in range(REPEATS))
@@ -177,3 +250,20 @@ def _without_steps(steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]
         for first in range(len(steps) - 1 - size, -1, -1):
             yield steps[:first] + steps[first + size :]
         size //= 2
+
+
+def _distances(plan: Plan, step: Stimulus) -> Iterator[tuple[Variable, int]]:
+    """Yield each argument of *step*, and how far its value is from the possible value that is nearest to 0."""
+    for name, value in step.args:
+        variable = plan.table.machine.events[step.event].arguments[name]
+        yield variable, variable.encoded(value) - max(variable.low, min(variable.high, 0))
+
+
+def _with_smaller_arguments(plan: Plan, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
+    for index, step in enumerate(steps):
+        for variable, far in _distances(plan, step):
+            nearest_value, less = variable.encoded(dict(step.args)[variable.name]) - far, 0
+            while less != far:
+                args = {**dict(step.args), variable.name: variable.written(nearest_value + less)}
+                yield (*steps[:index], step._replace(args=tuple(args.items())), *steps[index + 1 :])
+                less = far - (far - less) // 2 if abs(far - less) > 1 else far

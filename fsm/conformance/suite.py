@@ -8,7 +8,8 @@ from itertools import count
 from math import inf
 from typing import Final
 
-from fsm.conformance.concurrency import concurrently, refuse_serial
+from fsm.conformance.boundaries import Arguments
+from fsm.conformance.concurrency import concurrently, refuse_threads
 from fsm.conformance.crash import crashes
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import Causes, Cover, FailedError, Failure, Taken, misnamed, needed
@@ -23,14 +24,14 @@ from fsm.conformance.tours import DistinguishingSequences, FrugalTour
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
 from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
-from fsm.machine.evidence import Run
+from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.system import System
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
-from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
+from fsm.sut import SUT, Costly, Crashing, Detailed, Emitting, Limited, Overlapping, Stimulus, StimulusStage
 
 MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -77,7 +78,7 @@ def conform(
     factory = find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut
     tested = factory()
     if threads > 1:
-        refuse_serial(tested)
+        refuse_threads(machine, tested)
     with closing(tested):
         oracle = oracle_of(machine, profile, overlaps=isinstance(tested, Overlapping), sut=tested)
         cover = Cover()
@@ -116,7 +117,7 @@ def conform(
         found,
         shortened=len(edges) < len(oracle.plan.edges),
         skipped=skipped,
-        ways=tuple(dict.fromkeys(way for edge in oracle.plan.edges for way in edge.ways)),
+        ways=tuple(dict.fromkeys(oracle.plan.original(way) for edge in oracle.plan.edges for way in edge.ways)),
         races=races,
         stopped=len(failures) >= most,
         told=told.count if told else None,
@@ -155,7 +156,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
         oracle=oracle,
         cover=cover,
         failures=tuple(failures),
-        reachable=reachable_pairs(table),
+        reachable=reachable_pairs(replace(table, data=None)),
         obstacles=obstacles(oracle, cover),
         methods=needed(table, sut, cover),
         misnamed=misnamed(sut),
@@ -167,11 +168,11 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     with suppress(FailedError):  # The first test reports the failure.
         walk.reset()
-    emitted = isinstance(walk.sut, Emitting)
-    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted)
+    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
+    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
     for number, edge in enumerate(edges):
         advanced(number)
-        for run in (edge.to and sequences.runs(edge.to)) or ((),):
+        for run in sequences.runs(edge) or ((),):
             try:
                 walk.restart()
                 for each in run if walk.aim(edge) else ():
@@ -318,11 +319,23 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
         ways = cell.outcomes if isinstance(cell, Moves) and not step.ends else ()
         begins = any(way.begins and way.name == step.outcome for way in ways)
         if overlaps or not begins:
-            yield Stimulus(step.event, "end" if step.ends else "begin" if begins else "do", (step.outcome,))
+            args = () if step.ends else _arguments(machine, step)
+            stage: StimulusStage = "end" if step.ends else "begin" if begins else "do"
+            yield Stimulus(step.event, stage, (step.outcome,), args=args)
             continue
         ends = [other for other in left if other.event == step.event and other.ends]
         left = [other for other in left if other not in ends]
-        yield Stimulus(step.event, "do", (step.outcome, *(end.outcome for end in ends)))
+        outcomes = (step.outcome, *(end.outcome for end in ends))
+        yield Stimulus(step.event, "do", outcomes, args=_arguments(machine, step))
+
+
+def _arguments(machine: Machine, step: RunStep) -> Arguments:
+    """Return the arguments of *step*. Those that do not matter have the first declared value."""
+    given = dict(text.split(" = ") for text in step.given)
+    known = machine.events[step.event].arguments
+    return tuple(
+        (name, each.read(given[name]) if name in given else each.written(each.low)) for name, each in known.items()
+    )
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:

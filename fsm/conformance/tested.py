@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 
+from fsm.conformance.boundaries import Side
 from fsm.conformance.failure import Cover, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
@@ -25,12 +26,13 @@ class Obstacle(IntEnum):
     SUPPORT = 3  # The SUT does not support an event.
     OVERLAP = 4  # A call is in progress, and the SUT has no begin() and end().
     CALLS = 5  # Several calls are in progress.
+    DATA = 6  # The plan found no values with which the pair occurs.
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
     plan = oracle.plan
-    full = plan if plan.overlaps and not plan.never else Plan(plan.table)
-    ways = cache(lambda point: [(edge, [*_obstacles_of(edge, oracle, cover)]) for edge in full.leaving(point)])
+    full = plan if plan.overlaps and not plan.never else Plan(plan.table, valued=plan.valued)
+    ways = cache(lambda point: [(edge, [*_obstacles_of(edge, oracle, cover)]) for edge in full.planned(point)])
     found: dict[tuple[int, int], Obstacle] = {}
 
     def onward(point: Point) -> Iterator[Edge]:
@@ -82,7 +84,7 @@ class LeftOut:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tested:
     """The results of testing a SUT: its coverage, and the shortest failure of each cause.
 
@@ -165,15 +167,26 @@ class Tested:
         """Untested pairs by obstacle. A pair that was exercised only in an uncertain state counts as ambiguous."""
         found: dict[Obstacle, list[tuple[int, int]]] = {}
         for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
-            obstacle = self.obstacles.get(pair, Obstacle.CALLS)
+            obstacle = self.obstacles.get(pair, Obstacle.DATA if self.oracle.plan.boundaries else Obstacle.CALLS)
             ambiguous = obstacle is not Obstacle.NONE and self.cover.ambiguous[pair]
             found.setdefault(Obstacle.AMBIGUITY if ambiguous else obstacle, []).append(pair)
         return {obstacle: tuple(pairs) for obstacle, pairs in sorted(found.items())}
 
+    @cached_property
+    def sides(self) -> Mapping[Side, str]:
+        """The sides of the comparisons in guards, each with the reason why it was not exercised, or an empty text."""
+        plan = self.oracle.plan
+        planned = {side for edge in plan.edges for side in plan.sides(edge)}
+        return {
+            side: "" if self.cover.sides[side] else "missed" if side in planned else plan.boundaries.unmet(side)
+            for side in (plan.boundaries.sides if plan.boundaries else ())
+            if side[:2] in self.reachable and plan.boundaries
+        }
+
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         states: dict[tuple[str, StimulusStage, str], dict[str, None]] = {}
-        table = self.oracle.plan.table
+        table = self.oracle.plan.valued
         for (point, event, stage), why in self.cover.unsupported.items():
             state = table.states[point.state]
             during = f"{state} during {table.rows[point.call].event.name}" if point.call != IDLE else state

@@ -3,22 +3,25 @@
 Different states may look the same. After each step, a test therefore takes a few short runs that distinguish the right
 state from all others, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*,
 1978). Outcomes that can be arranged count as inputs. A SUT that passes and has no more states than the machine is
-correct. A frugal tour takes only a few of the steps that the SUT declares costly.
+correct. With data, runs distinguish the right values from those that a small mistake in an update leads to.
+
+A frugal tour takes only a few of the steps that the SUT declares costly.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import product
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.conformance.failure import Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Edge, Plan, Point
+from fsm.machine.calls.valued import ValuedTable
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
@@ -33,17 +36,75 @@ class _Predecessor(NamedTuple):
     edge: Edge
 
 
+_TRIED: Final = 30  # maximum number of points to search for a run, if there are data
+_VAIN: Final = 3  # number of vain searches after which values of a variable in a state are not distinguished any more
+
+
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Finds short runs that distinguish points by replies, by states if ``shown``, and by outputs if ``emitted``."""
+    """Finds short runs that distinguish points by replies, by states if ``shown``, and by outputs if ``emitted``.
+
+    The values of shown variables are not distinguished by runs if ``detailed`` is true.
+    """
 
     oracle: Oracle
     shown: bool = True
     emitted: bool = True
+    detailed: bool = False
     _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
+    _vain: Counter[tuple[object, ...]] = field(default_factory=Counter)
 
-    def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
-        """Return runs from *point* that rule out every other point that can be distinguished from it."""
+    def runs(self, edge: Edge) -> tuple[tuple[Edge, ...], ...]:
+        """Return runs from the target of *edge* that rule out other points that can be distinguished from it."""
+        valued = self.oracle.plan.valued
+        if edge.to is None:
+            return ()
+        return self._data_runs(edge, edge.to, valued) if isinstance(valued, ValuedTable) else self._point_runs(edge.to)
+
+    def _data_runs(self, edge: Edge, to: Point, valued: ValuedTable) -> tuple[tuple[Edge, ...], ...]:
+        found: list[tuple[Edge, ...]] = []
+        others = {point: why for why, point in self._mistakes(edge, to, valued) if self._vain[why] < _VAIN}
+        while others and (run := self._short_run(to, frozenset(others))):
+            found.append(run)
+            others = {each: why for each, why in others.items() if not self._distinguishes(run, each)}
+        self._vain.update(others.values())
+        return tuple(found)
+
+    def _mistakes(self, edge: Edge, to: Point, valued: ValuedTable) -> Iterator[tuple[tuple[object, ...], Point]]:
+        """Yield the points where the entity may be instead of *to*: in another state, or with another value."""
+        state, values = valued.bare(to.state), valued.settled(to.state)[1]
+        for other in valued.anywhere:
+            if other != state and not (self.shown and valued.shows[other] != valued.shows[state]):
+                yield (state, other), to._replace(state=valued.number(other, values))
+        hidden = [place for place, each in enumerate(valued.data.variables) if not (self.detailed and each.shown)]
+        for why, point in self.oracle.plan.mistaken(edge):
+            if why[2] in hidden:
+                yield (state, why), point
+
+    def _short_run(self, point: Point, others: frozenset[Point]) -> tuple[Edge, ...]:
+        """Return a short run from *point* that distinguishes it from one of *others*, or an empty run."""
+        met = {(point, others)}
+        queue: deque[tuple[tuple[Edge, ...], Point, frozenset[Point]]] = deque([((), point, others)])
+        for _ in range(_TRIED):
+            if not queue:
+                break
+            run, here, those = queue.popleft()
+            for edge in self.oracle.plan.leaving(here):
+                if edge.to is None or not all(self._possible(edge, each) for each in those):
+                    continue
+                answers = [self._answers(edge, each) for each in sorted(those)]
+                if not all(answers):
+                    return (*run, edge)
+                left = frozenset[Point]().union(*answers) - {edge.to}
+                if left and (edge.to, left) not in met:
+                    met.add((edge.to, left))
+                    queue.append(((*run, edge), edge.to, left))
+        return ()
+
+    def _possible(self, edge: Edge, other: Point) -> bool:
+        return bool(self.oracle.plan.alternatives(other, *edge.step[:2], edge.step.args))
+
+    def _point_runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
         if point not in self._runs:
             found = []
             others = {other for other in self._points() if (point, other) in self._first_steps}
@@ -71,7 +132,7 @@ class DistinguishingSequences:
         return False
 
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
-        alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage)
+        alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage, edge.step.args)
         named = [each for each in alternatives if each.step.expected == edge.step.expected]
         found = set()
         for each in named or alternatives:
@@ -85,7 +146,7 @@ class DistinguishingSequences:
     def _first_steps(self) -> dict[_Pair, _Next]:
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
-        shows = self.oracle.plan.table.shows
+        shows = self.oracle.plan.valued.shows
         for one, other in product(self._points(), repeat=2):
             if one != other and not (self.shown and shows[one.state] != shows[other.state]):
                 self._compare((one, other), apart, leads)
@@ -97,7 +158,7 @@ class DistinguishingSequences:
     def _compare(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
         one, other = pair
         for edge in self.oracle.plan.leaving(one):
-            if edge.to is None or not self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage):
+            if edge.to is None or not self._possible(edge, other):
                 continue
             answers = self._answers(edge, other)
             if not answers:
@@ -144,7 +205,7 @@ class FrugalTour:
         if not self._costly(edge.step.event):
             return
         self._seen.add(edge.step)
-        for other in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage):
+        for other in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage, edge.step.args):
             if other.step in self._seen:
                 self.left.discard((other.source, other.step))
             else:

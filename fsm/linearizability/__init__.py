@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from fsm.errors import require_machine
+from fsm.errors import refused, require_machine
 from fsm.linearizability.frontier import End, Frontier, Window, ends, smallest
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation, Step
@@ -100,6 +100,9 @@ def linearize(
     require_machine(machine)
     rules = Rules(tabulate(machine.under(profile)))
     table = rules.table
+    if table.data is not None:
+        what = f"the machine '{machine.name}' has data, but a history of concurrent operations has no arguments"
+        raise refused(machine.path or machine.name, "FSM225", what, "judge a trace of the calls instead")
     for event in [*unseen, *(each.event for each in history.operations if each.event)]:
         if event not in table.row:
             raise ValueError(f"{table.machine.name} has no event {event!r}; it has {', '.join(table.row)}")

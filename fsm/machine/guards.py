@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from fsm.machine.conditions import Compare, Condition, atoms, predicate, truth, truth_within
+from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate, truth, truth_within
 from fsm.machine.terms import Range, Update, Values, Variable, assignments, evaluator, names_in
 
 if TYPE_CHECKING:
@@ -64,20 +64,41 @@ class Data:
         """Return those of *ways* that are possible, each with the values after it.
 
         The result is ``None`` if the specification is silent: *ways* is ``None``, an argument is outside its range, or
-        no guard covers the values.  If a guard depends on an unknown value, its way is possible.
+        no guard covers the values.  Unknown values may be any values.  If perhaps no guard covers them, the result is
+        ``None``, too.
         """
         if ways is None or not all(map(Variable.has, self.arguments[row], arguments)):
             return None
         frame = values + arguments
         found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
+        if None in frame and not any(self._compiled(way.when, way.updates, row)[0](frame) for way, _ in found):
+            uncovered = Not(of=Some(of=tuple(way.when for way in ways if way.when)))
+            found = [] if self._possible(uncovered, row, frame) else found
         return tuple(found) if found or not ways else None
+
+    def _possible(self, condition: Condition, row: int, frame: Values) -> bool:
+        """Check whether the unknown values in *frame* may satisfy *condition*, also beyond a scope."""
+        known = zip((*self.variables, *self.arguments[row]), frame, strict=True)
+        box = {
+            each.name: (value, value)
+            if value is not None
+            else _ANY
+            if each.beyond == "scope"
+            else (each.low, each.high)
+            for each, value in known
+        }
+        try:
+            return solution(condition, box) is not None
+        except TooManyValuesError:
+            return True
 
     def _after(self, way: Effect, row: int, frame: Values) -> Values | None:
         values = frame[: len(self.variables)]
         if way.when is None and not way.updates:
             return values
         guard, updates = self._compiled(way.when, way.updates, row)
-        if guard is not None and guard(frame) is False:
+        certain = guard(frame)
+        if way.when and not certain and (certain is False or not self._possible(way.when, row, frame)):
             return None
         after = list(values)
         for place, evaluate in updates:
@@ -86,10 +107,10 @@ class Data:
 
     def _compile(
         self, when: Condition | None, updates: Sequence[Update], row: int
-    ) -> tuple[Callable[[Values], bool | None] | None, tuple[tuple[int, Callable[[Values], int | None]], ...]]:
+    ) -> tuple[Callable[[Values], bool | None], tuple[tuple[int, Callable[[Values], int | None]], ...]]:
         places = self.places(row)
         compiled = ((self._place[each.variable], evaluator(each.term, places)) for each in updates)
-        return (truth(when, places) if when else None), tuple(compiled)
+        return truth(when or All(of=()), places), tuple(compiled)
 
     def places(self, row: int) -> dict[str, int]:
         """Return the indices of the variables and of the arguments of *row* in the values followed by the arguments."""
@@ -159,6 +180,7 @@ def may_agree(one: Collection[Values], other: Collection[Values]) -> bool:
     )
 
 
+_ANY: Final = (-(10**18), 10**18)
 MOST_BOXES: Final = 50_000
 MOST_SIGNS: Final = 6
 

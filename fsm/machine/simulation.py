@@ -13,7 +13,9 @@ from msgspec import structs
 from fsm.errors import require_machine
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls import ASKED, Rules
+from fsm.machine.calls.valued import MOST, with_data
 from fsm.machine.table import Table, tabulate
+from fsm.machine.terms import Argument, Variable
 from fsm.machine.traversal import closure
 from fsm.trace import Observation
 
@@ -52,23 +54,24 @@ def simulate(
     [True, False]
     """
     require_machine(machine)
-    return _simulate_entities(tabulate(machine.under(profile)), seed, length, entities, overlap)
+    return _simulate_entities(with_data(tabulate(machine.under(profile))), seed, length, entities, overlap)
 
 
 def _simulate_entities(table: Table, seed: int, length: int, entities: int, overlap: int) -> Iterator[Observation]:
     chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
     lives = [_Life(state=table.initial) for _ in range(entities)]
     rules = Rules(table)
-    active = _active_states(table)
-    made = 0
-    while made < length:
-        going = [number for number, life in enumerate(lives) if life.calls or life.state in active]
+    active = _active_states(tabulate(table.machine))
+    made = vain = 0
+    while made < length and vain < MOST:
+        going = [number for number, life in enumerate(lives) if life.calls or table.bare(life.state) in active]
         if not going:
             break
         number = chance.choice(going)
         for seen in _simulate_step(rules, lives[number], chance, overlap):
             yield _with_entity(table, seen, number)
-            made += 1
+            made, vain = made + 1, -1
+        vain += 1
     for number, life in enumerate(lives):
         while life.calls:
             for seen in _advance_call(rules, life, life.calls[0], chance):
@@ -77,6 +80,11 @@ def _simulate_entities(table: Table, seed: int, length: int, entities: int, over
 
 def _with_entity(table: Table, seen: Observation, number: int) -> Observation:
     return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
+
+
+def _value(argument: Variable, chance: random.Random) -> Argument:
+    beyond = argument.beyond == "scope" and chance.random() < 0.2  # noqa: PLR2004  (sometimes)
+    return argument.written(chance.randint(argument.low, 2 * argument.high + 9 if beyond else argument.high))
 
 
 def _active_states(table: Table) -> set[int]:
@@ -100,14 +108,19 @@ def _simulate_step(rules: Rules, life: _Life, chance: random.Random, overlap: in
     elif new:
         row = chance.choice(new)
         event = table.rows[row].event
+        args = {name: _value(each, chance) for name, each in event.arguments.items()} or None
+        row = table.placed(row, args or {})
         if event.kind == "call":
             life.calls.append(_Call(row=row))
-            yield Observation(event=event.name, phase="request")
+            yield Observation(event=event.name, phase="request", args=args)
             return
+        if not table.step(life.state, row):
+            return  # The specification is silent about these values.
         instant = chance.choice(rules.instants(life.state, row))
         life.state = instant.to
         if event.kind == "signal":
-            yield Observation(event=event.name, shows=table.shows[instant.to], emits=instant.emits)
+            shows, fields = table.shows[instant.to], table.visible(instant.to) or None
+            yield Observation(event=event.name, args=args, shows=shows, emits=instant.emits, fields=fields)
         if event.interrupts:
             # The observer of a visible interruption knows that no replies will follow. A hidden interruption has to
             # be reported to each caller as a lost call.
@@ -123,7 +136,8 @@ def _advance_call(rules: Rules, life: _Life, call: _Call, chance: random.Random)
         way, shows = rules.table.ways[call.stage], rules.table.shows[life.state]
         reply = chance.choice(way.reply)
         reply = "UNKNOWN" if reply == ANY_ERROR else reply
-        yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
+        fields = rules.table.visible(life.state) or None
+        yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits, fields=fields)
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))
     if instant.way is None:  # the specification is silent about the next state

@@ -18,7 +18,7 @@ from msgspec.structs import replace as changed
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
 from fsm.machine.guards import Data, has_data
-from fsm.machine.terms import Update, Values
+from fsm.machine.terms import Argument, Update, Values
 from fsm.machine.timers import clocked
 from fsm.machine.traversal import Numbering
 
@@ -113,6 +113,35 @@ class Table:
 
     def named(self, state: int) -> str:
         return self.states[state]
+
+    @property
+    def anywhere(self) -> range:
+        """The states that are possible if nothing is known about an entity."""
+        return range(len(self.states))
+
+    def placed(self, row: int, _given: Mapping[str, Argument]) -> int:
+        """Return the row for the event of *row* with the given arguments.  Other arguments are unknown."""
+        return row
+
+    def agree(self, row: int, other: int) -> bool:
+        """Check whether two rows have the same event, and may have the same arguments."""
+        return row == other
+
+    def arguments(self, _row: int) -> dict[str, Argument]:
+        """Return the known arguments of a row."""
+        return {}
+
+    def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
+        """Return *state* with the values in *shown*, or -1 if it has other values."""
+        return state
+
+    def visible(self, _state: int) -> dict[str, Argument]:
+        """Return the values that are shown in a state."""
+        return {}
+
+    def loosened(self, way: Way) -> Way:
+        """Return *way* as it is if it may happen repeatedly: the values that it computes are unknown."""
+        return way
 
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""

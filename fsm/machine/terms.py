@@ -75,6 +75,12 @@ class Variable:
             return int(given)
         raise ValueError(f"{self.name} is {given!r}, but it must be {self.domain}")
 
+    def read(self, text: str) -> Argument:
+        """Return the value that is written as *text*, or raise ``ValueError`` if it has the wrong type."""
+        truths = {"true": True, "false": False} if self.truth else {}
+        value = int(text) if self.number and text.removeprefix("-").isdecimal() else truths.get(text, text)
+        return self.written(self.encoded(value))
+
     def written(self, value: int) -> Argument:
         """Return *value* as people write it."""
         return self.words[value] if self.words else bool(value) if self.truth else value

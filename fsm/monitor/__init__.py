@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fsm.machine import Machine, findings
-from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import ASSUMED, tried
 from fsm.monitor.beliefs import BeliefStep, shared
 from fsm.monitor.diagnosis import Explained
@@ -26,7 +25,7 @@ from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
 from fsm.monitor.timer_watch import TimerWatch
-from fsm.trace import Batch, Line, Observation, key
+from fsm.trace import Batch, Line, Observation
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
@@ -94,9 +93,12 @@ class Monitor:
         self._open: dict[str, Open] = {}
         self._assumptions = Assumptions()
         self._notes, self._own = Counter[str](), own
+        self._shown = {name: each for name, each in machine.data.items() if each.shown}
         self._compiled: BeliefAutomaton | None = None
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"the recording has only outputs, but {machine.name} has no outputs"
+        if machine.data and any(way.within for event in machine.events.values() for way in event.outcomes()):
+            self._unread = self._unread or "time limits of machines with data are not judged"
         self.entities = self._beside = self.observations = 0
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
@@ -171,6 +173,22 @@ class Monitor:
     def _is_unknown(self, seen: Observation) -> bool:
         return bool(seen.event) and self._dynamics.row(seen.event) < 0
 
+    def _understood(self, seen: Observation, line: int) -> Observation:
+        """Return *seen* without arguments and values of variables that the machine does not have."""
+        row = self._dynamics.row(seen.event)
+        known = {**self._shown, **(self._dynamics.table.rows[row].event.arguments if row >= 0 else {})}
+        args, fields = dict(seen.args or {}), dict(seen.fields or {})
+        for name, value in (*args.items(), *((each, fields[each]) for each in fields.keys() & self._shown)):
+            try:
+                known[name].encoded(value)
+            except (KeyError, ValueError) as error:
+                (args if name in args else fields).pop(name)
+                self._notes["value not understood"] += 1
+                if self._own and not self._unread:
+                    what = f"{self.machine.name} has no argument {error} of '{seen.event}'"
+                    self._unread = f"line {line}: {what if isinstance(error, KeyError) else error}"
+        return msgspec.structs.replace(seen, args=args or None, fields=fields or None)
+
     def _count(self) -> None:
         if self._compiled is not None:
             self._compiled.count()
@@ -189,9 +207,9 @@ class Monitor:
             if cells[slot + PLACE] == assumable and (number := cells[slot]) >= 0:
                 # A plain tuple equals a Key but is cheaper to create.  This line runs for every observation.
                 step = beliefs[number].next.get(  # type: ignore[call-overload]
-                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
+                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits, ())
                 )
-                if step is not None and step.plain and not seen.fields:
+                if step is not None and step.plain and not seen.fields and not seen.args:
                     step.taken += 1
                     cells[slot] = step.to.number
                     if seen.phase != "request":
@@ -237,6 +255,7 @@ class Monitor:
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
         incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
+        incomplete = incomplete or ("too many different values to follow all of them" if self._shared.full else "")
         if found:
             return findings.Illegal(findings=found, incomplete=incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
@@ -248,6 +267,8 @@ class Monitor:
 
     def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
+        if seen.args or (seen.fields and self._shown):
+            seen = self._understood(seen, place.number)
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
         if seen.phase == "gap":
@@ -270,7 +291,7 @@ class Monitor:
                 self._fields.hold(seen, place, states)
         else:
             self._take_for_all(seen, place)
-        for name in sorted(seen.fields.keys() - self.machine.fields) if seen.fields else ():
+        for name in sorted(seen.fields.keys() - self.machine.fields - self._shown.keys()) if seen.fields else ():
             self._note_unknown("field", name, self.machine.fields, place)
 
     def _note_unknown(self, what: str, name: str, known: Iterable[str], place: Line) -> None:
@@ -298,7 +319,7 @@ class Monitor:
             self._keep(entity, slot, Life(belief=self._everything))
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
-        entities, what = self._entities, key(seen)
+        entities, what = self._entities, self._dynamics.key(seen)
         quick = self._timers is None and self._beliefs.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
             if not (quick and entities.take(slot, what, self._assumptions.number)):
@@ -311,7 +332,9 @@ class Monitor:
         known = self._unseen.configurations
         possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
         if possible != known:
-            self._unseen = self._beliefs.belief(possible, self._unseen.since | bits(possible), rests=True)
+            self._unseen = self._beliefs.belief(
+                possible, self._unseen.since | self._dynamics.bits(possible), rests=True
+            )
             self._forget()
 
     def shed(self) -> None:

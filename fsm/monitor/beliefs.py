@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
@@ -11,6 +11,7 @@ from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.calls.valued import MOST, ValuedTable, with_data
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, Scene, explain, likely
@@ -36,9 +37,9 @@ class Shared:
         self.described = machine  # Keep the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
-        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
+        self.dynamics = dynamics(with_data(table), shown=seen, outputs=outputs, timed=True)
         self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
-        self.pairs = reachable_pairs(table)
+        self.pairs = reachable_pairs(replace(table, data=None))
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self.beginning = self.dynamics.beginning()
         self.everything = self.dynamics.everything()
@@ -52,6 +53,11 @@ class Shared:
         self._size = 0
         # These configurations are possible if the only known fact is that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
+
+    @property
+    def full(self) -> bool:
+        """Whether there are too many different values, so that further values are unknown."""
+        return isinstance(self.dynamics.table, ValuedTable) and len(self.dynamics.table.known) >= MOST
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
         at = before, seen, since
@@ -81,7 +87,9 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
     at = (id(machine), profile, seen, outputs)  # comparing the contents of machines would be slow
-    found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
+    found = _SHARED.pop(at, None)
+    if found is None or found.full:
+        found = Shared(machine, profile, seen, outputs=outputs)
     _SHARED[at] = found  # Move the result to the end, so that the least recently used result comes first.
     if len(_SHARED) > MACHINES:
         _SHARED.popitem(last=False)
@@ -90,7 +98,7 @@ def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *
 
 def _stays(table: Table, state: int, row: int) -> bool:
     ways = table.step(state, row)
-    return ways is not None and all(way.to == state for way in ways)
+    return ways is not None and all(way.to == state and not way.updates for way in ways)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,10 +1,12 @@
 """Explain a violation by the possible states, the legal alternatives, and the edits that would fix the trace."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
+
+from msgspec import structs
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls import ASKED, BEGUN, CUT, LOST, finals
@@ -13,6 +15,7 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
+from fsm.machine.terms import Argument
 from fsm.trace import Key, Line, Observation
 
 
@@ -41,7 +44,7 @@ class Scene:
     @property
     def row(self) -> int:
         """The row of the event, or -1 if only a state or an output was observed."""
-        return self.dynamics.row(self.seen.event)
+        return self.dynamics.place(self.seen)
 
     def left(self, seen: Key) -> Configurations:
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
@@ -53,7 +56,8 @@ class Scene:
             return {*numbers(self.since or bits(self.before))}
         if self.seen.phase != "reply":
             return now
-        calls = (call for each in self.before for call in each.pending if call.row == self.row)
+        agree = self.table.agree
+        calls = (call for each in self.before for call in each.pending if agree(call.row, self.row))
         met = (numbers(call.met) for call in calls if call.stage >= 0 or call.stage in {ASKED, CUT})
         return {*chain.from_iterable(met)} or now
 
@@ -75,7 +79,7 @@ class Explained:
     """The diagnosis of a violation, without its entity and time.
 
     The monitor continues from the configurations ``after``. If possible, these are the configurations after one of
-    the ``edits``.
+    the ``edits``. ``args`` are the arguments of the call, if its request had any.
     """
 
     cause: Cause
@@ -87,12 +91,14 @@ class Explained:
     edits: tuple[tuple[Edit, Configurations], ...] = ()
     resembles: tuple[Deviation, ...] = ()
     limit: TimeLimit | None = None
+    args: dict[str, Argument] = field(default_factory=dict)
 
     def violation(self, machine: Machine, observation: Observation, place: Line) -> Violation:
+        shown = (observation.fields or {}) if self.cause is Cause.FIELDS else {}
         return Violation(
             machine=machine.name,
             cause=self.cause,
-            observation=observation,
+            observation=structs.replace(observation, args=self.args) if self.args else observation,
             file=place.file,
             line=place.number,
             before=self.before,
@@ -100,6 +106,7 @@ class Explained:
             clause=self.clause,
             edits=tuple(edit for edit, _ in self.edits),
             illegal=self.illegal,
+            found=", ".join(f"{name} {shown[name]}" for name in self.illegal.split(", ") if name in shown),
             resembles=self.resembles,
             lines=(self.limit.line, place) if self.limit else (),
             limit=self.limit,
@@ -117,10 +124,12 @@ def explain(scene: Scene) -> Explained:
     if fault.cause is Cause.STATE and fault.met:
         after |= whatever  # Either the state that the call reported is wrong, or the belief is.
     after = after or whatever
+    calls = {call.row for each in scene.before for call in each.pending if scene.table.agree(call.row, scene.row)}
     return Explained(
         cause=fault.cause,
         illegal=fault.illegal,
-        before=tuple(scene.table.states[state] for state in states),
+        args=scene.table.arguments(*calls) if len(calls) == 1 and scene.seen.phase == "reply" else {},
+        before=tuple(scene.table.named(state) for state in states),
         permitted=permitted,
         clause=clause,
         edits=tuple(edits),
@@ -157,10 +166,12 @@ def _fault(scene: Scene) -> Fault:
     seen = scene.seen
     if seen.output:
         return Fault(Cause.OUTPUT, seen.output)
+    rest, parts = _without_values(scene), list[tuple[Fault, Key]]()
+    if values := [each[0] for each in seen.args if each not in rest.args]:
+        parts.append((Fault(Cause.FIELDS, ", ".join(values)), rest))
     if not seen.event:
-        return Fault(Cause.STATE, seen.shows)
+        return parts[0][0] if parts and (scene.left(rest) or not seen.shows) else Fault(Cause.STATE, seen.shows)
     call = scene.dynamics.calls(scene.row)
-    parts: list[tuple[Fault, Key]] = []
     if seen.shows:
         parts.append((Fault(Cause.STATE, seen.shows), seen._replace(shows="")))
     elsewhere = seen.met and not scene.showing(seen.met)
@@ -171,14 +182,19 @@ def _fault(scene: Scene) -> Fault:
     for fault, rest in parts:
         if scene.left(rest):
             return fault
-    if parts and scene.left(seen._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
+    if parts and scene.left(rest._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
         return parts[0][0]
     return Fault(Cause.REPLY, seen.reply, met=True) if call else Fault(Cause.EVENT, seen.event)
 
 
+def _without_values(scene: Scene) -> Key:
+    args = tuple(each for each in scene.seen.args if each[0] not in scene.table.machine.data)
+    return scene.seen._replace(args=args) if args != scene.seen.args else scene.seen
+
+
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
-    seen, names = scene.seen, scene.table.states
-    found = [Permitted(state=names[state], what=_permitted_values(scene, fault, state)) for state in states]
+    seen = scene.seen
+    found = [Permitted(state=scene.table.named(state), what=_permitted_values(scene, fault, state)) for state in states]
     # If no reply fits the shown state or the outputs, ignore both, and return the replies that are then legal.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
@@ -189,7 +205,10 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
+            shows = table.shows.__getitem__
+            found: Iterable[str] = [shows(state)] if fault.met else _visible(scene, state, shows)
+        case Cause.FIELDS:
+            found = _visible(scene, state, table.named)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
             # Some observers receive only events with an RPC name. List only these events if there are any.
@@ -208,17 +227,17 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    bit, row, before = 1 << state, scene.row, scene.before
+    bit, row, before, agree = 1 << state, scene.row, scene.before, scene.table.agree
     if scene.seen.phase == "reply":
 
         def acting_here(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-            possible = (call for call in calls if call.row != row or call.met & bit)
-            return tuple(call._replace(met=bit) if call.row == row else call for call in possible)
+            possible = (call for call in calls if not agree(call.row, row) or call.met & bit)
+            return tuple(call._replace(met=bit) if agree(call.row, row) else call for call in possible)
 
         before = frozenset(each._replace(pending=acting_here(each.pending)) for each in before)
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
-    found = [*_fitting_replies(replace(scene, before=before, since=bit))]
+    found = [*_fitting_replies(replace(scene, before=before, since=1 << scene.table.bare(state)))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
@@ -236,17 +255,17 @@ def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
     return {reply: left for reply, left in found.items() if left}
 
 
-def _visible_states(scene: Scene, state: int) -> Iterator[str]:
+def _visible(scene: Scene, state: int, text: Callable[[int], str]) -> Iterator[str]:
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
-        here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
-    return (scene.table.shows[each] for each in sorted({each.state for each in here}))
+        here = replace(scene, before=here).left(_without_values(scene)._replace(shows="")) or here
+    return (text(each) for each in sorted({each.state for each in here}))
 
 
 def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Clause]:
     table = scene.table
     match fault.cause:
-        case Cause.STATE:
+        case Cause.STATE | Cause.FIELDS:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
             # The recording shows an output without its event, and several events may be able to emit the output. For
@@ -295,15 +314,15 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
-    everywhere = range(len(table.states))
-    return [state for state in everywhere if any(way.to in states for way in finals(table, state, row) or ())]
+    bare, to = table.bare, {table.bare(state) for state in states}
+    return [state for state in table.anywhere if any(bare(way.to) in to for way in finals(table, state, row) or ())]
 
 
 def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
     """Return the rows of events that can emit *output* or, if *output* is empty, lead to a state that shows *shows*."""
     found = []
     for row in (row.index for row in table.rows if not row.ends):
-        ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
+        ways = [(state, way) for state in table.anywhere for way in finals(table, state, row) or ()]
         emits = any(output in way.emits for _, way in ways)
         leads = any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
         found += [row] if (emits if output else leads) else []
@@ -339,13 +358,15 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Yield each event that would make the observation legal by happening right before it."""
     dynamics = replace(scene.dynamics, silence=False)
     scene = replace(scene, dynamics=dynamics)
+    own, agree = scene.table.rows[scene.row].index if scene.row >= 0 else -1, scene.table.agree
     for row in scene.table.rows:
-        if row.ends or row.index in dynamics.unseen or row.index == scene.row:
+        if row.ends or row.index in dynamics.unseen or row.index == own:
             continue
         then = scene.left(Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe"))
-        left = replace(scene, before=then, since=scene.since and scene.since | bits(then)).left(scene.seen)
+        left = replace(scene, before=then, since=scene.since and scene.since | dynamics.bits(then)).left(scene.seen)
         ended = frozenset(
-            each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
+            each._replace(pending=tuple(call for call in each.pending if not agree(call.row, row.index)))
+            for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
             signal = row.event.kind == "signal" and row.event.rpc  # Use the name that requests and replies use.
@@ -355,14 +376,15 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    rests = [[rest for call, rest in each_with_rest(each.pending) if call.row == scene.row] for each in scene.before]
+    own, agree = scene.row, scene.table.agree
+    rests = [[rest for call, rest in each_with_rest(each.pending) if agree(call.row, own)] for each in scene.before]
     return frozenset(each._replace(pending=rest[0]) for each, rest in zip(scene.before, rests, strict=True) if rest)
 
 
 def _configurations_as_shown(scene: Scene, fault: Fault) -> Configurations:
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
-    states = [state for state, shown in enumerate(scene.table.shows) if shows in {"", shown}]
-    return frozenset(map(Configuration, states or range(len(scene.table.states))))
+    states = [state for state in scene.table.anywhere if shows in {"", scene.table.shows[state]}]
+    return frozenset(map(Configuration, states or scene.table.anywhere))
 
 
 def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
@@ -378,7 +400,7 @@ def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) 
     for other in scene.others:
         for row, those in where.items():
             for state in those:
-                for way in finals(other, state, other.row[table.rows[row].event.name]) or ():
+                for way in finals(other, table.bare(state), other.row[table.rows[row].event.name]) or ():
                     if way.deviation is not None and _explains(scene, fault, way):
                         found.setdefault((way.deviation.profile, way.deviation.name), way.deviation)
     return tuple(found.values())

@@ -11,7 +11,7 @@ from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.unobserved import ASSUMED
 from fsm.machine.findings import Assumed, Deviated, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.diagnosis import Explained
-from fsm.trace import Line, Observation, key
+from fsm.trace import Line, Observation
 
 T = TypeVar("T")
 
@@ -35,10 +35,10 @@ class Open:
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
         edits = list(self.explained.edits)
         if following is not None:
-            after = key(following)
+            after = dynamics.key(following)
             edits.sort(key=lambda each: not dynamics.after(each[1], after))
             swapped = following.event != self.observation.event and dynamics.after(self.before, after)
-            if swapped and dynamics.after(swapped, key(self.observation)):
+            if swapped and dynamics.after(swapped, dynamics.key(self.observation)):
                 name = following.event or following.shows or following.output
                 edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
         machine = dynamics.table.machine

@@ -77,7 +77,7 @@ def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = No
         ruled_out = () if gave_up else tuple(_ruled_out_states(followed))
     known[at] = Provenance(
         event=scene.seen.event,
-        after=tuple(scene.table.states[state] for state in after),
+        after=tuple(map(scene.table.named, after)),
         derivations=tuple(_derivations(scene, after)) if legal and not gave_up else (),
         ruled_out=ruled_out,
         needed=step.tolerated,
@@ -89,7 +89,7 @@ def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = No
 
 def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
     scene, broken = followed.scene, followed.step.explained
-    names, shows = scene.table.states, scene.table.shows
+    named, shows = scene.table.named, scene.table.shows
     for state in _states(followed.before | scene.before):
         here = frozenset(each for each in scene.before if each.state == state)
         if scene.seen.output:
@@ -101,15 +101,15 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
         if possible and broken is None:
             continue
         if possible or not here:
-            yield RuledOut(state=names[state], cause=Cause.TIME, clause=broken.clause if broken else None)
+            yield RuledOut(state=named(state), cause=Cause.TIME, clause=broken.clause if broken else None)
             continue
         fault, _, permitted, against = reasons(replace(scene, before=here))
         if scene.seen.phase == "reply" and not any(each.what for each in permitted):
-            yield RuledOut(state=names[state], cause=None)
+            yield RuledOut(state=named(state), cause=None)
         else:
             # A look-up rules out the states that show another value, but breaks no clause.
             clause = against if broken or fault.cause is not Cause.STATE else None
-            yield RuledOut(state=names[state], cause=fault.cause, permitted=permitted, clause=clause)
+            yield RuledOut(state=named(state), cause=fault.cause, permitted=permitted, clause=clause)
 
 
 def _states(configurations: Configurations) -> list[int]:
@@ -124,7 +124,7 @@ The stage is 0 before the observation takes effect, 1 after that, and 2 after it
 
 
 def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
-    wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows)
+    wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows or scene.seen.args)
     if scene.seen.phase == "assumed":
         scene = replace(scene, dynamics=replace(dynamics, unseen=(*dynamics.unseen, scene.row), assumed=scene.row))
     for doubtful in (False, True):  # Try deviations and silent cells only if there are no other reasons.
@@ -140,7 +140,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
                 wanted.remove(here.state)
                 # An effect that a reply confirms is redundant if the path contains the same effect as an observed one.
                 uses = (use for use in path if use.known != "confirmed" or replace(use, known="observed") not in path)
-                yield Derivation(state=dynamics.table.states[here.state], uses=tuple(uses))
+                yield Derivation(state=dynamics.table.named(here.state), uses=tuple(uses))
             queue += [(edge, path) for edge in _edges_after(scene, stage, here) if wanted]
 
 
@@ -161,15 +161,16 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
 
 def _edges_after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
+    mine = dynamics.table.rows[scene.row].event if scene.row >= 0 else None
     # A belief already includes events that may have happened unobserved, except before the first observation.
     if stage or _includes_request(scene) or seen.output:
         for instant, after in dynamics.unseen_instants(here):
             event = dynamics.table.rows[instant.row].event
             known: Sight = "in progress" if event.kind == "call" and not dynamics.outputs else "unobserved"
-            own = not stage and (after.queue != here.queue if seen.output else dynamics.row(event.name) == scene.row)
+            own = not stage and (after.queue != here.queue if seen.output else event is mine)
             yield _used_cell(scene, here.state, instant, "observed" if own else known), stage, after
-    if stage == 1 and dynamics.table.shows[here.state] == seen.shows:
-        yield None, 2, here
+    if stage == 1 and (seen.shows or seen.args):
+        yield from ((None, 2, each) for each in dynamics.showing([here], seen))
     if not stage:
         yield from ((used, 1, after) for used, after in _effects(scene, here))
 

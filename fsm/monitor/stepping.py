@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls import CUT, LOST
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations, bits
+from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.findings import Assumed, Cause, TimeLimit
 from fsm.machine.table import Table
 from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
 from fsm.monitor.diagnosis import Explained, Scene, implied
-from fsm.trace import Key, Line, Observation, key, nanoseconds
+from fsm.trace import Key, Line, Observation, nanoseconds
 
 NOTHING: Final = "nothing observed"
 
@@ -160,7 +160,7 @@ class Beliefs:
         self.everything = self.belief(shared.everything, rests=not fresh)
 
     def belief(self, configurations: Configurations, since: int | None = None, *, rests: bool = False) -> Belief:
-        since = bits(configurations) if since is None else since
+        since = self._dynamics.bits(configurations) if since is None else since
         known = self._known.get((configurations, since))
         if known is None:
             due = [each.due for each in configurations if each.due]
@@ -212,7 +212,7 @@ class Beliefs:
     def _rests(self, configurations: Configurations) -> bool:
         for each in configurations:
             waiting = tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT)
-            ended = each.state in self._shared.ended and not (waiting or each.due)
+            ended = self._dynamics.table.bare(each.state) in self._shared.ended and not (waiting or each.due)
             if not ended and each._replace(pending=waiting) not in self._shared.beginning:
                 return False
         return True
@@ -221,7 +221,7 @@ class Beliefs:
         before = life.belief
         step = self._step_in_time(life, seen, place) if place else self._take(before, seen, life)
         if self.followed is not None:
-            scene = self._make_scene(life.belief, key(seen), life)
+            scene = self._make_scene(life.belief, self._dynamics.key(seen), life)
             self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
         return step
 
@@ -229,7 +229,7 @@ class Beliefs:
         """Return the step for *seen*, which breaks a time limit only if nothing else explains *seen*."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
-        what, known = key(seen), len(life.late)
+        what, known = self._dynamics.key(seen), len(life.late)
         left = life.passes(self._dynamics, seen)
         later = len(life.late) > known
         late = (each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.late)
@@ -248,7 +248,7 @@ class Beliefs:
         return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        what = key(seen)
+        what = self._dynamics.key(seen)
         step = before.next.get(what)
         if step is None:
             try:
@@ -283,7 +283,7 @@ class Beliefs:
         """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
-        return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
+        return self._shared.asked(self._dynamics.place(seen)), "reply without request"
 
     def _legal_step(self, before: Belief, seen: Key) -> BeliefStep | None:
         start, note = self._with_request(before, seen)
@@ -292,11 +292,13 @@ class Beliefs:
             return None
         tolerated, left = certain(kept.configurations)
         configurations, starts = numbered(left)
-        since, initial = bits(configurations), self._dynamics.table.initial
+        table = self._dynamics.table
+        since, initial = self._dynamics.bits(configurations), table.bare(table.initial)
+        cells = frozenset((table.rows[row].index, table.bare(state)) for row, state in kept.cells)
         row, calls = self._dynamics.row, self._dynamics.calls
         if note:
             since = self.everything.since
-        elif kept.cells and {state for _, state in kept.cells} == {initial} and not since >> initial & 1:
+        elif cells and {state for _, state in cells} == {initial} and not since >> initial & 1:
             since |= kept.passed & self._shared.there  # The observation created the entity.
         else:
             since |= before.since | kept.passed
@@ -320,7 +322,7 @@ class Beliefs:
                 or seen.event in self._anew
             ),
             leads=self.leads(seen),
-            cells=kept.cells,
+            cells=cells,
             tolerated=tolerated,
             note=note,
             starts=starts,
@@ -332,5 +334,5 @@ class Beliefs:
 
     def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)
-        to, kind = self.belief(left, before.since | bits(left)), self.kinds[seen]
+        to, kind = self.belief(left, before.since | self._dynamics.bits(left)), self.kinds[seen]
         return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)

@@ -64,10 +64,6 @@ class TimerWatch:
         table = self._table = dynamics.table
         self._timers = table.machine.timers
         self._unseen = {table.rows[row].event.name for row in dynamics.unseen}
-        self._inside = {
-            name: frozenset(number for number, state in enumerate(table.states) if state in timer.states)
-            for name, timer in self._timers.items()
-        }
         self._words = {word: event.name for word, event in table.machine.words().items()}
         self._entities: dict[str, Watched] = {}
         self._last: int | None = None
@@ -113,8 +109,9 @@ class TimerWatch:
     def _fires_visibly(self, timer: Timer) -> bool:
         return timer.event not in self._unseen and not (timer.restarts & self._unseen)
 
-    def _certain(self, name: str, those: Configurations) -> bool:
-        return bool(those) and all(each.state in self._inside[name] for each in those)
+    def _runs(self, timer: Timer, those: Configurations) -> set[bool]:
+        """Return whether *timer* runs in some of the configurations, does not run in some, or both."""
+        return {self._table.states[each.state] in timer.states for each in those}
 
     def _broken(
         self,
@@ -126,7 +123,7 @@ class TimerWatch:
         after: Configurations,
     ) -> Explained | None:
         now = seen_at(seen)
-        if now is None or not self._fires_visibly(timer) or not self._certain(timer.name, before):
+        if now is None or not self._fires_visibly(timer) or self._runs(timer, before) != {True}:
             return None
         fires = event == timer.event and not seen.phase
         if fires and running.earliest is not None and now - running.earliest < timer.earliest:
@@ -158,22 +155,22 @@ class TimerWatch:
         after: Configurations,
     ) -> Running | None:
         now, event = seen_at(seen), self._words.get(seen.event, "")
-        certain = self._certain(timer.name, after)
-        if not certain and not any(each.state in self._inside[timer.name] for each in after):
+        runs = self._runs(timer, after)
+        if True not in runs:
             return None
         acted = self._acted(seen, event)
         ran = running is not None
         if running is None:
             entered = acted if event else (seen_at(entry.seen) if entry else None)
-            outside = entry is not None or not any(each.state in self._inside[timer.name] for each in before)
+            outside = entry is not None or True not in self._runs(timer, before)
             running = Running(line=place, earliest=entered if outside else None)
         elif event == timer.event and not seen.phase:
             running = Running(line=place, earliest=acted)
         if event in timer.restarts and (ran or seen.phase == "request"):
             self._restart(running, seen, place, acted, now)
-        if running.latest is None and certain and not running.restarting:
+        if running.latest is None and runs == {True} and not running.restarting:
             running.latest = now
-        elif not certain:
+        elif False in runs:
             running.latest = None
         return running
 

@@ -34,7 +34,7 @@ class DecodedColumns:
         entities = np.array([ids.setdefault(each.entity, len(ids)) for each in found], np.int32)
         at = _times([each.at for each in found], plain=plain)
         alone = (at < 0) & (at != NEVER)
-        alone |= np.array([bool(each.fields) for each in found], np.bool_)
+        alone |= np.array([bool(each.fields or each.args) for each in found], np.bool_)
         return Columns(self._kinds, np.where(alone, -1, np.array(kinds, np.int32)), entities, [*ids], at)
 
 

@@ -28,20 +28,20 @@ TIMES: Final = ("at", "start", "end")
 """Names of the time columns, in nanoseconds since the epoch. Some tools do not support nanosecond timestamps."""
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 _TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
-_NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
+_NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "args", "file", "line")
 SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
 """The columns of a table of observations.
 
-``fields`` is a JSON object. ``file`` and ``line`` are the origin of the row.
+``fields`` and ``args`` are JSON objects. ``file`` and ``line`` are the origin of the row.
 """
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 _MANY: Final = 1 << 16
 """Maximum number of kinds of rows. Rows of other kinds are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
-_OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
-_RARE: Final = ("start", "end", "fields")
-_FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
+_OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields", "args")
+_RARE: Final = ("start", "end", "fields", "args")
+_FIELDS: Final = msgspec.json.Decoder(dict[str, int | bool | str])
 _HINT: Final = f"{documented('reference/trace-format#tables')} describes the columns; 'fsm convert' makes such a table"
 
 
@@ -190,8 +190,9 @@ class ObservationColumns:
 
     def _to_observation(self, values: dict[str, object], line: int = 0) -> Observation:
         try:
-            if fields := values.get("fields"):
-                values["fields"] = decode(str(fields), _FIELDS)
+            for name in ("fields", "args"):
+                if given := values.get(name):
+                    values[name] = decode(str(given), _FIELDS)
             return msgspec.convert(values, Observation)
         except ValueError as error:
             raise refused(
@@ -203,7 +204,7 @@ class ObservationColumns:
         if pa.types.is_dictionary(column.type) and wanted == pa.string():
             return column
         try:
-            if name == "fields" and pa.types.is_nested(column.type):
+            if name in {"fields", "args"} and pa.types.is_nested(column.type):
                 column = pa.array([_json(each) for each in column.to_pylist(maps_as_pydicts="lossy")], pa.string())
             if name in TIMES and (pa.types.is_timestamp(column.type) or pa.types.is_string(column.type)):
                 column = column.cast(pa.timestamp("ns", "UTC"))

@@ -39,7 +39,7 @@ ENOUGH: Final = 1 << 17
 
 HOW: Final = {
     "compression": "zstd",
-    "use_dictionary": [*ENCODED, "detail", "fields"],
+    "use_dictionary": [*ENCODED, "detail", "fields", "args"],
     "column_encoding": dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED"),
     "dictionary_pagesize_limit": 128 * GROUP,
 }
@@ -229,6 +229,7 @@ def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
         "emits": [one.emits for one in seen],
         "at": [nanoseconds(one.at) for one in seen],
         "fields": [msgspec.json.encode(one.fields).decode() if one.fields else None for one in seen],
+        "args": [msgspec.json.encode(one.args).decode() if one.args else None for one in seen],
         "file": [line.file or None for line in lines],
         "line": [line.number for line in lines],
     }

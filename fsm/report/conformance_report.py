@@ -95,6 +95,7 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.SUPPORT: "needs an event that the SUT does not support",
     Obstacle.OVERLAP: "needs the methods begin and end",
     Obstacle.CALLS: "needs several calls in progress",
+    Obstacle.DATA: "not found with the values that the plan tries",
 }
 
 
@@ -151,6 +152,7 @@ def text(
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _unreached_lines(tested, layout)
+    yield from _side_lines(tested, layout)
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (
         ("never occurred", tested.unseen, _list_outcomes(tested, tested.unseen)),
@@ -192,6 +194,25 @@ def _unreached_lines(tested: Tested, layout: Layout) -> Iterator[str]:
         yield from _listed_pairs("not reached", missed, layout)
     yield from layout.notes(*uncompared(tested.methods, tested.misnamed), first="    ")
     yield from listed(table, layout, "outputs not seen", tested.uncompared)
+
+
+def _side_lines(tested: Tested, layout: Layout) -> Iterator[str]:
+    sides, plan = tested.sides, tested.oracle.plan
+    if sides and plan.boundaries:
+        met = sum(not why for why in sides.values())
+        yield from layout.wrapped(f"exercised {met:,} of {words.plural(len(sides), 'side')} of comparisons in guards")
+    for why in dict.fromkeys(filter(None, sides.values())) if not tested.shortened else ():
+        of = [
+            (plan.boundaries.text(side), _pair(plan.table, *side[:2]))
+            for side in sides
+            if plan.boundaries and sides[side] == why
+        ]
+        named = [f"{text} ({', '.join(where)})" for text, where in words.grouped(of).items()]
+        yield from _first_lines(layout.wrapped(f"{why}: {'; '.join(named)}", "    "), of, "side")
+
+
+def _pair(table: Table, row: int, state: int) -> str:
+    return f"{table.rows[row].name} in {table.states[state]}"
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
@@ -310,6 +331,16 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
             "unreached": {why.name.lower(): pairs_data(pairs) for why, pairs in tested.unreached.items()},
             "uncompared": pairs_data(tested.uncompared),
+            "sides": [
+                {
+                    **_pair_data(table, *side[:2]),
+                    "side": of.text(side),
+                    "met": tested.cover.sides[side],
+                    "why": why or None,
+                }
+                for side, why in tested.sides.items()
+                if (of := tested.oracle.plan.boundaries)
+            ],
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
             "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],

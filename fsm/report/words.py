@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from fsm.errors import plural as plural  # noqa: PLC0414  (other modules of this package import it from here)
 from fsm.machine import Clause
 from fsm.machine.findings import Assumed, Cause, Finding, Repair, TimeLimit, Tolerated, Violation
+from fsm.machine.terms import word
 from fsm.machine.timers import duration
 from fsm.monitor.grouping import NAMED
 from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
@@ -103,11 +104,11 @@ def what(violation: Violation) -> str:
     showing = f", showing {seen.shows}" if seen.shows else ""
     shown = violation.illegal != seen.met or seen.met == seen.shows
     texts = {
-        Cause.REPLY: f"{seen.event} replied {seen.reply}{met}",
+        Cause.REPLY: f"{event(seen)} replied {seen.reply}{met}",
         Cause.STATE: f"{seen.shows} was shown{after}" if shown else f"{seen.event} met {seen.met}",
-        Cause.EVENT: f"{seen.detail or f'{seen.event} happened'}{showing}",
+        Cause.EVENT: f"{seen.detail or f'{event(seen)} happened'}{showing}",
         Cause.OUTPUT: f"{violation.illegal or seen.output or 'nothing'} was emitted{after}",
-        Cause.FIELDS: f"{seen.shows or seen.met} was shown with {violation.found}",
+        Cause.FIELDS: f"{seen.shows or seen.met or 'the state'} was shown with {violation.found}",
         Cause.PROPERTY: f"{violation.illegal} breaks the property {violation.clause.name}",
         Cause.TIME: _lateness(violation.illegal, limit),
     }
@@ -123,6 +124,12 @@ def _lateness(illegal: str, limit: TimeLimit | None) -> str:
     return f"{illegal} was not left in time: {limit.within} s after {limit.event}"
 
 
+def event(seen: Observation) -> str:
+    """Describe the event of *seen* with its arguments: ``pay(amount = 3)``."""
+    args = ", ".join(f"{name} = {word(value)}" for name, value in (seen.args or {}).items())
+    return f"{seen.event}({args})" if args else seen.event
+
+
 def seen(observation: Observation) -> str:
     """Describe an observation without its entity.
 
@@ -133,17 +140,18 @@ def seen(observation: Observation) -> str:
     if not observation.event:
         return "observations are missing" if observation.phase == "gap" else f"{observation.output or 'state'}{shows}"
     met = f" in state {observation.met}" if observation.met else ""
-    replied = f"{observation.event} {f'replied {observation.reply}' if observation.reply else 'ended'}{met}"
+    named = event(observation)
+    replied = f"{named} {f'replied {observation.reply}' if observation.reply else 'ended'}{met}"
     happened = {
-        "request": f"{observation.event} was called",
+        "request": f"{named} was called",
         "reply": replied,
         "answered": replied,
-        "lost": f"{observation.event} was given up",
-        "noticed": f"{observation.event} was noticed",
-        "maybe": f"{observation.event} may have happened",
-        "assumed": f"{observation.event} may have happened",
+        "lost": f"{named} was given up",
+        "noticed": f"{named} was noticed",
+        "maybe": f"{named} may have happened",
+        "assumed": f"{named} may have happened",
         "gap": "observations are missing",
-        "": replied if observation.reply else f"{observation.event} happened",
+        "": replied if observation.reply else f"{named} happened",
     }
     return f"{happened[observation.phase]}{shows}"
 

@@ -758,6 +758,7 @@ def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
                 st.sampled_from(["do", "begin", "end", "crash"]),
                 st.lists(st.sampled_from(["opened", "left-over"]), max_size=2).map(tuple),
                 st.just(0),
+                st.lists(st.sampled_from([("amount", "-3"), ("cash", "true")]), max_size=2).map(tuple),
             ),
             st.integers(0, 12),
         )

@@ -166,6 +166,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "doors.jsonl": '{"trace": 1, "machine": "door.toml"}\n{"entity": "d1", "event": "push", "reply": "ok"}\n',
         "trace.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n',
         "whole-day.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n' * 500,
+        "enters.edn": "{:type :invoke, :f :enter, :process 0}\n{:type :ok, :f :enter, :process 0}\n",
+        "enters.jsonl": '{"entity": "s1", "event": "enter", "args": {"code": 2}, "reply": "ok"}\n',
         "elsewhere.jsonl": '{"trace": 1, "machine": "../door.toml"}\n',
         "all-runs.edn.gz": gzip.compress(call.encode() + b" " * (65 << 20), compresslevel=1),
         "one-run.edn": call,

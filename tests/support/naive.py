@@ -129,7 +129,11 @@ def beliefs(
             ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
             if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
                 # The request for this reply was not recorded, and perhaps nothing before it was recorded either.
-                before = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
+                before = asking.later(
+                    here.with_call(Call(one, "asked"))
+                    for here in asking.later(everywhere)
+                    for one in asking.events(event)
+                )
             now = asking.explains(before, each)
         yield before, now
         if not now:
@@ -141,7 +145,12 @@ def _event(machine: Machine, name: str) -> str | None:
 
 
 def _waits(call: Call, event: str) -> bool:
-    return call.event == event and not call.stage.startswith("lost")
+    return _same(call.event, event) and not call.stage.startswith("lost")
+
+
+def _same(one: str, other: str) -> bool:
+    """Check whether two events differ at most in their arguments, which are in parentheses."""
+    return one.partition("(")[0] == other.partition("(")[0]
 
 
 class Asking:
@@ -153,6 +162,10 @@ class Asking:
             for event in machine.events.values()
             if event.kind == "hidden" or (event.kind == "signal" and seen is not None and event.name not in seen)
         ]
+
+    def events(self, event: str) -> Sequence[str]:
+        """Return the events that *event* may be."""
+        return [event]
 
     def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
         event = _event(self.machine, each.event)
@@ -285,16 +298,16 @@ class Asking:
             left = here.without(call)
             match call.stage:
                 case "asked":
-                    yield self.with_lost(left, event, "lost")
+                    yield self.with_lost(left, call.event, "lost")
                 case "begun":
-                    yield self.with_lost(left, event, "lost-begun")
+                    yield self.with_lost(left, call.event, "lost-begun")
                 case _:
                     yield left
 
     def fits(self, call: Call, each: Observation, event: str) -> bool:
-        if call.event == event and call.stage == "cut":
+        if _same(call.event, event) and call.stage == "cut":
             return not each.met and not each.emits and (not each.reply or each.reply in self.machine.indefinite)
-        if call.event != event or call.stage not in {"acted", "vain", "ended", "free"}:
+        if not _same(call.event, event) or call.stage not in {"acted", "vain", "ended", "free"}:
             return False
         if each.met and call.acted and self.machine.states[call.acted].shows != each.met:
             return False

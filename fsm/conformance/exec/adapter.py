@@ -61,6 +61,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     shows: bool = False
     record: bool = False
     fields: bool = False
+    args: dict[str, int | str] = {}
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -295,8 +296,8 @@ class Child:
     def reset(self) -> None:
         self._talk.reset()
 
-    def do(self, event: str) -> str:
-        return self._ask_for_reply(ChildRequest(do=event), event) or ""
+    def do(self, event: str, **args: int | str) -> str:
+        return self._ask_for_reply(ChildRequest(do=event, args=args), event) or ""
 
     def shows(self) -> str:
         if self._talk.shows is None:
@@ -312,8 +313,8 @@ class Child:
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         return not self._talk.ask(ChildRequest(arrange=event, outcome=outcome, stage=stage)).unsupported
 
-    def begin(self, event: str) -> str | None:
-        return self._ask_for_reply(ChildRequest(begin=event), event)
+    def begin(self, event: str, **args: int | str) -> str | None:
+        return self._ask_for_reply(ChildRequest(begin=event, args=args), event)
 
     def end(self, event: str) -> str | None:
         return self._ask_for_reply(ChildRequest(end=event), event)
@@ -324,9 +325,9 @@ class Child:
     def fields(self) -> dict[str, int | str]:
         return self._talk.ask(ChildRequest(fields=True)).fields
 
-    def crash(self, event: str, point: int) -> bool:
+    def crash(self, event: str, point: int, **args: int | str) -> bool:
         for_restart = [each for each in self._talk.arranged if each.arrange != event]
-        self._ask_for_reply(ChildRequest(crash=event, point=point), event)
+        self._ask_for_reply(ChildRequest(crash=event, point=point, args=args), event)
         died = self._talk.died
         self._talk.restart(*for_restart)
         return died

@@ -97,7 +97,7 @@ class Rules:
         ways = self.table.step(state, row)
         if ways is None:
             stages = (FREE,) if begun or end is None else (FREE, BEGUN)
-            return tuple(CallInstant(row, None, to, stage) for stage in stages for to in range(len(self.table.states)))
+            return tuple(CallInstant(row, None, to, stage) for stage in stages for to in self.table.anywhere)
         if begun and not ways:
             return (CallInstant(row, None, state, ENDED),)
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
@@ -113,13 +113,14 @@ class Rules:
         return tuple(each for each, way in ended if way and (way.emits or way.within))
 
     def moves(self, row: int) -> bool:
-        """Check whether the event can change the state, begin a call or set a time limit."""
-        return self._moves(row, len(self.table.states))  # some tables add states when they are needed
+        """Check whether the event can change the state or the data, begin a call or set a time limit."""
+        return self._moves(row, len(self.table.anywhere))  # some tables add states when they are needed
 
     def _moves_within(self, row: int, states: int) -> bool:
         cells = ((state, self.table.step(state, row)) for state in range(states))
         return any(
-            ways is None or any(way.to != state or way.begins or way.within for way in ways) for state, ways in cells
+            ways is None or any(way.to != state or way.begins or way.within or way.updates for way in ways)
+            for state, ways in cells
         )
 
     def interrupts(self, row: int) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from msgspec import structs
+
 from fsm.machine.calls import ASKED, BEGUN, CUT, ENDED, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
 from fsm.machine.calls.configuration import (
     Configuration,
@@ -21,13 +23,12 @@ from fsm.machine.calls.configuration import (
     late,
     numbers,
     plus,
-    released,
 )
 from fsm.machine.calls.unobserved import Unobserved, tried, with_deviation
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
 from fsm.sut import Response, Stimulus
-from fsm.trace import ABSENT, Key
+from fsm.trace import ABSENT, Key, Observation, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Dynamics(Unobserved):
         *before* must be closed, and so is the result.  *since* is the bit set of states in which a call whose request
         was not recorded may have taken effect.  By default, these are the states of *before*.
         """
-        row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
+        row, phase, shows, output = self.place(seen), seen.phase, seen.shows, seen.output
         before = self.started(before)
         kept = Remainder(configurations=before)
         if output:
@@ -76,7 +77,7 @@ class Dynamics(Unobserved):
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
-                    kept = replace(self._after_reply(asked, row, seen), passed=bits(asked))
+                    kept = replace(self._after_reply(asked, row, seen), passed=self.bits(asked))
                     before = self.without_a_call(self.started(kept.configurations))
                 case _:
                     kept = self._after_reply(before, row, seen)
@@ -84,8 +85,8 @@ class Dynamics(Unobserved):
         elif row >= 0:
             kept = self._after_event(before, row, seen.emits, phase)
             before = self.closed(self.started(kept.configurations))
-        if shows:
-            before = self.closed(self.started(each for each in before if self.table.shows[each.state] == shows))
+        if shows or seen.args:
+            before = self.closed(self.started(self.showing(before, seen)))
         return replace(kept, configurations=before)
 
     def _after_output(self, before: Configurations, output: str) -> Remainder:
@@ -105,6 +106,28 @@ class Dynamics(Unobserved):
     def row(self, event: str) -> int:
         return self.names.get(event, -1)
 
+    def key(self, seen: Observation) -> Key:
+        """Return the fields of *seen* that affect legality, including the shown values of variables."""
+        data = self.table.machine.data
+        shown = {name: value for name, value in (seen.fields or {}).items() if name in data} if data else None
+        return key(structs.replace(seen, args={**(seen.args or {}), **shown}) if shown else seen)
+
+    def place(self, seen: Key) -> int:
+        """Return the row of the event of *seen* with its arguments, or -1 if it is not an event of the machine."""
+        row = self.row(seen.event)
+        return self.table.placed(row, dict(seen.args)) if seen.args and row >= 0 else row
+
+    def showing(self, those: Iterable[Configuration], seen: Key) -> Iterator[Configuration]:
+        """Yield the configurations that may show the state and the values in *seen*, with these values."""
+        table, shows, given = self.table, seen.shows, dict(seen.args)
+        for each in those:
+            if (not shows or table.shows[each.state] == shows) and (state := table.learned(each.state, given)) >= 0:
+                yield each if state == each.state else each._replace(state=state)
+
+    def bits(self, configurations: Configurations) -> int:
+        """Return the states of *configurations* as a bit set, without what is known about values."""
+        return sum(1 << state for state in {self.table.bare(each.state) for each in configurations})
+
     def calls(self, row: int) -> bool:
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
@@ -120,10 +143,19 @@ class Dynamics(Unobserved):
             yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
-        return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
+        agree = self.table.agree
+        return any(call.stage > LOST and agree(call.row, row) for each in before for call in each.pending)
+
+    def released(self, before: Iterable[Configuration], row: int) -> Iterator[Configuration]:
+        """Let a held call of the event of *row* continue."""
+        for here in before:
+            rests = each_with_rest(here.pending)
+            held = ((call, rest) for call, rest in rests if call.stage == HELD and self.table.agree(call.row, row))
+            call, rest = next(held, (None, ()))
+            yield here._replace(pending=plus(rest, call._replace(stage=BEGUN))) if call else here
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
-        row = self.row(seen.event)
+        row = self.place(seen)
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
     def _after_reply(self, before: Configurations, row: int, seen: Key) -> Remainder:
@@ -144,7 +176,7 @@ class Dynamics(Unobserved):
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
         for call, others in each_with_rest(pending):
-            if call.row != row:
+            if not self.table.agree(call.row, row):
                 continue
             at = (call, state, alone)
             if at not in known:
@@ -198,10 +230,10 @@ class Dynamics(Unobserved):
         if not self.waits([here], row):
             yield here  # an interruption has already ended the call
         for call, others in each_with_rest(here.pending):
-            if call.row != row or call.stage <= LOST:
+            if call.stage <= LOST or not self.table.agree(call.row, row):
                 continue
             lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.rules.moves(row))
-            left = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
+            left = late(others, call.row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
             yield here._replace(pending=left)
 
     def _after_event(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
@@ -244,7 +276,7 @@ class Dynamics(Unobserved):
         """
 
         def left() -> Configurations:
-            start = self.asked(before, self.row(seen.event)) if self.unasked(before, seen) else before
+            start = self.asked(before, self.place(seen)) if self.unasked(before, seen) else before
             return self.observed(start, seen).configurations
 
         return tried(left)
@@ -255,7 +287,7 @@ class Dynamics(Unobserved):
         Only the states in *states* are considered.  The outcome is ``None`` if the reply or the specification leaves
         the outcome open.
         """
-        row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
+        row, reply, met = self.place(seen), seen.reply, self.understood(seen.met)
         for state in states:
             if met and self.table.shows[state] != met:
                 continue
@@ -303,7 +335,7 @@ def dynamics(
     ]
     names = {word: table.row[event.name] for word, event in table.machine.words().items()}
     rows = [row.index for row in table.rows if row.event.interrupts]
-    steps = [(at, way.to) for at, row in product(range(len(table.states)), rows) for way in table.step(at, row) or ()]
+    steps = [(at, way.to) for at, row in product(table.anywhere, rows) for way in table.step(at, row) or ()]
 
     def back(state: int) -> list[int]:
         return [each for each, to in steps if to == state]
@@ -327,10 +359,11 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     if seen.reply is None:
         found = moves.closed(_hold_call(moves, before, step))
     elif step.stage == "end":
-        before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
+        before = moves.closed(moves.released(before, row))
         found = moves.observed(before, Key(event=step.event, phase="reply", reply=seen.reply)).configurations
     else:
-        found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
+        args = tuple(sorted(step.args))
+        found = moves.observed(before, Key(event=step.event, reply=seen.reply, args=args)).configurations
         if moves.rules.interrupts(row):
             # The test itself caused the interruption, so the test waits for no further replies.
             found = frozenset(each._replace(pending=()) for each in found)
@@ -338,12 +371,12 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
 
 
 def _hold_call(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    row = moves.table.row[step.event]
+    row = moves.table.placed(moves.table.row[step.event], dict(step.args))
     for here in before:
         if step.stage == "begin":
             yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
         for call, others in each_with_rest(here.pending if step.stage == "end" else ()):
-            if (call.row, call.stage) == (row, HELD):
+            if call.stage == HELD and moves.table.agree(call.row, row):
                 yield from moves.advanced(here, call._replace(stage=BEGUN), others)
 
 

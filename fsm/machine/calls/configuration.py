@@ -84,13 +84,6 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
     return tuple(sorted([Pending(call.row, CUT, 0) if call.stage in {BEGUN, HELD} else call for call in left]))
 
 
-def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    for call, others in each_with_rest(calls):
-        if (call.row, call.stage) == (row, HELD):
-            return plus(others, call._replace(stage=BEGUN))
-    return calls
-
-
 def numbers(those: int) -> list[int]:
     """Return the members of a bit set.
 

@@ -78,7 +78,7 @@ class Unobserved:
         return self.rules.table
 
     def everything(self) -> Configurations:
-        return self.closed(Configuration(state) for state in range(len(self.table.states)))
+        return self.closed(Configuration(state) for state in self.table.anywhere)
 
     def beginning(self) -> Configurations:
         return self.closed([Configuration(self.table.initial)])
@@ -148,11 +148,11 @@ class Unobserved:
             after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
         else:
             met = 1 << here.state if asked else call.met
-            met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
+            met = (1 << len(self.table.anywhere)) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._unspecified_successors(here, after, instant)
-        return self._after_way(here, way, after)
+        return self._after_way(here, self.table.loosened(way) if lost or call.stage == stage else way, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         for instant in self.rules.instants(here.state, call.row, call.stage):
@@ -173,7 +173,8 @@ class Unobserved:
         if row == self.assumed:
             here = with_deviation(here, f"{ASSUMED}{self.table.rows[row].name}")
         interrupts = row in self.unseen and self.rules.interrupts(row)
-        return self._after_way(here, instant.way, pending, interrupts=interrupts)
+        way = self.table.loosened(instant.way) if row in self.unseen else instant.way
+        return self._after_way(here, way, pending, interrupts=interrupts)
 
     def _after_way(
         self, here: Configuration, way: Way, pending: tuple[Pending, ...], *, interrupts: bool = False

@@ -29,6 +29,7 @@ from fsm.verdict import Holds, Unknown
 WINDOW: Final = 64
 """Maximum number of observations per entity to keep for replay when no run explains a line."""
 TOO_MANY: Final = "too many calls overlap to follow all of them"
+WITH_DATA: Final = "the machine has data, and properties of such machines are not watched in recordings"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
 
@@ -125,6 +126,7 @@ class PropertyWatch:
         stepping = StepCache(dynamics.table)
         for stated in properties:
             why, watched = unwatchable(stated), not isinstance(stated.claim, Requires)
+            why = WITH_DATA if watched and dynamics.table.data else why
             claims = parts(stated.claim) if watched and not why else ()
             products = [PropertyProduct(stepping, claim, profile) for claim in claims]
             try:

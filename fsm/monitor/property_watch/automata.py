@@ -116,8 +116,8 @@ class Repeating:
         self.texts = (f"{claim.event} then {claim.event}",)
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
-        size, begin = len(CallPair._fields), 1 + max(0, progress[0])
-        return [CallPair._make(progress[index : index + size]) for index in range(begin, len(progress), size)]
+        size, begin = len(CallPair._fields) - 1, 1 + max(0, progress[0])
+        return [CallPair(*progress[index : index + size]) for index in range(begin, len(progress), size)]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
         row = self._rows[step.row]
@@ -142,7 +142,7 @@ class Repeating:
                     return Broken()
                 if edge.to.calls:
                     found.add(edge.to)
-        return (*calls, *(part for node in sorted(found) for part in node[:4]))
+        return (*calls, *(part for node in sorted(found) for part in node[:-1]))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
