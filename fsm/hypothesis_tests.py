@@ -13,7 +13,7 @@ from fsm.conformance.failure import Cover, misnamed, needed
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
-from fsm.errors import require_machine
+from fsm.machine.product.flatten import machine_of
 from fsm.report.conformance_report import covered, failure_text, uncompared
 from fsm.report.layout import PLAIN
 from fsm.sut import Emitting, Overlapping
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from hypothesis.stateful import RuleBasedStateMachine
 
     from fsm.machine import Machine
+    from fsm.machine.product.system import System
     from fsm.sut import SUT
 
 
 def stateful(
-    machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
+    machine: Machine | System, sut: str | Callable[[], SUT], *, profile: str | None = None
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that tests a SUT against *machine*.
+    """Return a Hypothesis state machine that tests a SUT against *machine*, which may be a system.
 
     Run it like any other state machine, through its ``TestCase`` and with ``settings``. A failure is an
     :class:`AssertionError` that explains what is illegal and why. *sut* is a function that returns the SUT, or a name
@@ -40,7 +41,7 @@ def stateful(
     >>> kind = stateful(load("examples/models/door.toml"), "model:examples/models/door.toml")
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
-    require_machine(machine)
+    machine = machine_of(machine, profile)
     tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))

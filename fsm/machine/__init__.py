@@ -51,6 +51,7 @@ class State:
     shows: str
     aliases: tuple[str, ...] = ()
     kind: StateKind | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)  # in a joint state of a system: what each part shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,9 +255,8 @@ class Machine:
     """A lifecycle as a complete table of states and events.
 
     ``fields`` maps the fields of a status to their kinds, and ``requires`` maps the names of clauses to their
-    requirements on these fields.  ``profile`` is the name of the profile that has been applied, if any, and
-    ``exemptions`` come from that profile.  ``omits`` maps events to the arrows that drawings may leave out.  It is
-    ``None`` if the model does not mention drawings.
+    requirements on these fields.  ``profile`` names the applied profile, and ``exemptions`` come from it.  ``omits``
+    maps events to the arrows that drawings may leave out.  It is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -305,8 +305,8 @@ class Machine:
         return self.words().get(word)
 
     def outputs(self) -> tuple[str, ...]:
-        outcomes = (outcome for event in self.events.values() for outcome in event.outcomes())
-        return tuple(dict.fromkeys(output for outcome in outcomes for output in outcome.emits))
+        events = self.events.values()
+        return tuple(dict.fromkeys(output for event in events for each in event.outcomes() for output in each.emits))
 
     def under(self, profile: str | None) -> Machine:
         """Return the machine with *profile* applied, or the machine itself if *profile* is ``None``.

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from fsm.errors import require_machine
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls import ASKED, Rules
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import closure
 from fsm.trace import Observation
@@ -31,7 +32,7 @@ class _Life:
 
 
 def simulate(
-    machine: Machine,
+    machine: Machine | System,
     *,
     profile: str | None = None,
     seed: int = 0,
@@ -43,7 +44,7 @@ def simulate(
 
     Up to *overlap* calls are in progress on each entity.  Calls that are still in progress at the end get their
     replies.  Events do not occur where the specification is silent about them.  The trace is shorter than *length* if
-    nothing can be observed after some point.
+    nothing can be observed after some point.  A system is simulated as one entity.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -51,7 +52,7 @@ def simulate(
     >>> [trace == list(simulate(machine, seed=seed, length=50)) for seed in (1, 2)]
     [True, False]
     """
-    require_machine(machine)
+    machine = machine_of(machine, profile)
     return _simulate_entities(tabulate(machine.under(profile)), seed, length, entities, overlap)
 
 

@@ -19,12 +19,14 @@ import msgspec
 from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import ASSUMED, tried
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.monitor.beliefs import shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
-from fsm.trace import Batch, Line, Observation, key
+from fsm.trace import Batch, Line, Observation, key, shown_parts, shown_text
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ OPEN: Final = 1_024
 
 
 class Monitor:
-    """Checks the observations of one machine's entities under *profile*.
+    """Checks the observations of one machine's entities under *profile*.  A system is treated as one entity.
 
     *file* is the name of the trace, and *seen* contains the signals that it shows; any other signal may happen at any
     time.  If *seen* is ``None``, the trace shows all signals.  If *outputs* is true, it shows only outputs.
@@ -66,7 +68,7 @@ class Monitor:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: Machine | System,
         *,
         file: str = "",
         profile: str | None = None,
@@ -78,6 +80,7 @@ class Monitor:
         every: bool = False,
         wanted: Callable[[Observation], bool] = lambda _: True,
     ) -> None:
+        machine = machine_of(machine, profile)
         self._shared, self.file = shared(machine, profile, seen, outputs=outputs), file
         self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
@@ -86,6 +89,7 @@ class Monitor:
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
         self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
         self._everything = self._beliefs.everything
+        self._parts = self.machine.states[self.machine.initial].parts
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
         self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
@@ -105,9 +109,11 @@ class Monitor:
         The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations, and also considers
         the observation that follows each violation. Raise ``ValueError`` for an event that the machine does not have.
         """
-        if self._is_unknown(seen):
-            known = ", ".join(self.machine.events)
-            raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
+        if type(seen.shows) is not str:  # a mapping from parts to states, which msgspec does not reject
+            seen = msgspec.structs.replace(seen, shows=shown_text(seen.shows))
+        if unknown := self._unknown(seen):
+            what, name, known = unknown
+            raise ValueError(f"{self.machine.name} has no {what} {name!r}; it has {', '.join(known)}")
         told = list[findings.Violation]()
         found, self.folder.found = self.folder.found, told.append
         try:
@@ -163,8 +169,11 @@ class Monitor:
             )
         return self._compiled
 
-    def _is_unknown(self, seen: Observation) -> bool:
-        return bool(seen.event) and self._dynamics.row(seen.event) < 0
+    def _unknown(self, seen: Observation) -> tuple[str, str, Iterable[str]] | None:
+        if seen.event and self._dynamics.row(seen.event) < 0:
+            return "event", seen.event, self.machine.events
+        shown = shown_parts(seen.shows) if self._parts and seen.shows else ()
+        return next((("part", name, self._parts) for name in shown if name not in self._parts), None)
 
     def _count(self) -> None:
         if self._compiled is not None:
@@ -244,10 +253,10 @@ class Monitor:
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
                 self._assumptions.take(findings.Assumed(observation=seen, file=place.file, line=place.number))
-        elif self._is_unknown(seen):
+        elif unknown := self._unknown(seen):
             self._beside += bool(seen.entity)
-            self._notes["unknown event"] += 1
-            self._note_unknown("event", seen.event, self.machine.events, place)
+            self._notes[f"unknown {unknown[0]}"] += 1
+            self._note_unknown(*unknown, place)
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
             what = f"'{seen.event}' is a call, but names no {self.machine.entity}"
             self._unread = self._unread or f"line {place.number}: {what}"
