@@ -126,8 +126,10 @@ def _advance_call(rules: Rules, life: _Life, call: _Call, chance: random.Random)
         reply = "UNKNOWN" if reply == ANY_ERROR else reply
         yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
         return
-    instant = chance.choice(rules.instants(life.state, call.row, call.stage))
-    if instant.way is None:  # the specification is silent about the next state
+    instants = rules.instants(life.state, call.row, call.stage)
+    instant = chance.choice(instants) if instants else None
+    # The specification is silent about the next state, or a joint call of a system has become impossible.
+    if instant is None or instant.way is None:
         life.calls.remove(call)
         yield Observation(event=event.name, phase="lost")
         return
