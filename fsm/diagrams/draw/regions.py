@@ -65,8 +65,8 @@ def _region(table: SystemTable, part: Part, chosen: Collection[str] | None) -> M
         if chosen is None or joint.family in chosen
     }
     title = f"{part.name}, {plural(len(part.copies), 'copy')}" if part.copies[1:] else part.name
-    changed = {"name": part.name, "title": title, "initial": part.initial, "states": states, "events": events}
-    return replace(part.machine, **changed, profiles={}, profile="")
+    own_machine = replace(part.machine, name=part.name, title=title, initial=part.initial, profiles={}, profile="")
+    return replace(own_machine, states=states, events=events)
 
 
 def _outcomes(
