@@ -91,10 +91,10 @@ def _outcomes(
         yield when, Outcome(name=path.way.name, to=own.states[to], reply=error or path.reply, emits=plain)
 
 
-def _text(condition: Condition, system: System, negated: str = "") -> str:
+def _text(condition: Condition, system: System, *, negated: bool = False) -> str:
     match condition:
         case Not(of=At(copies=copies, every=every) as at) if len(copies) == 1 or not every:
-            return _text(at, system, "not ")
+            return _text(at, system, negated=True)
         case Not(of=inner):
             return f"not ({_text(inner, system)})"
         case All(of=parts) | Some(of=parts):
@@ -103,10 +103,12 @@ def _text(condition: Condition, system: System, negated: str = "") -> str:
                 f"({_text(each, system)})" if isinstance(each, Some) else _text(each, system) for each in parts
             )
         case At(part=part, copies=copies, states=states, every=every):
-            named = " or ".join(state for state in system.parts[part].machine.states if state in states)
-            if len(copies) == 1:
-                return f"{part} is {negated}{named}"
-            return f"{'no' if negated else 'every' if every else 'some'} {part} is {named}"
+            several, known = len(copies) > 1, system.parts[part].machine.states
+            others = [state for state in known if state not in states]
+            inverse = len(others) == 1 < len(states)
+            named = " or ".join(others if inverse else [state for state in known if state in states])
+            quantity = ("no " if negated else "every " if every else "some ") * several
+            return f"{quantity}{part} is {'not ' * (inverse != (negated and not several))}{named}"
         case _:
             return str(condition)
 
