@@ -157,7 +157,7 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 
 def system_error(name: str) -> InputError:
-    hint = "name the machine of one part; fsm.load_system, and not fsm.load, loads systems"
+    hint = "name the machine of a part; 'fsm check' decides properties of systems, and fsm.load_system loads systems"
     return refused(name, "FSM001", "this model is a system, but a machine is needed", hint)
 
 
