@@ -214,7 +214,7 @@ cannot = ["*"]
 @pytest.mark.parametrize("model", ["node", "broad.toml"])
 @pytest.mark.parametrize("command", ["judge -m {} plain.jsonl", "judge --follow -m {} plain.jsonl", "simulate {}"])
 def test_a_system_that_is_too_large_is_refused(folder: Path, command: str, model: str) -> None:
-    """Also if a single step of the system has more results than could ever be computed."""
+    """A system with a single step that has too many results to compute is refused too."""
     (folder / "broad.toml").write_text(BROAD)
     (folder / "payment.toml").write_text(PART.format("payment", "paid", "pay") + SETTLE)
     ran = run(*command.format(model).split())

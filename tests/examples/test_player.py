@@ -65,7 +65,7 @@ class Player:
 
 
 class PlaysOn(Player):
-    """The regions do not know of each other: a song goes on without a connection."""
+    """The regions do not know of each other: a song keeps playing without a connection."""
 
     def lost(self) -> None:
         self.stream = "offline"

@@ -144,7 +144,7 @@ def without_conditions(system: System) -> System:
 
 
 def without_errors(system: System) -> System:
-    """Every step goes on after an error."""
+    """No error ends a joint event."""
     events = {
         name: replace(
             joint,
