@@ -107,6 +107,7 @@ def test_without_the_condition_the_same_trace_is_legal(folder: Path) -> None:
         ('{"shipmnt": "due"}', 3),
         ('{"payment": 1}', 2),
         ('["paid"]', 2),
+        ('{"a part": "paid"}', 2),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -254,6 +255,7 @@ moves    = { paid = { to = "paid" } }
     old, new = run("judge", "--profile", "old", "twice.jsonl"), run("judge", "twice.jsonl")
     assert (old.returncode, new.returncode) == (0, 1)
     assert "twice" in old.stdout
+    assert run("judge", "--profile", "old", "--format", "html", "twice.jsonl").returncode == 0
 
 
 def test_a_cell_has_the_weakest_clause_that_it_rests_on(folder: Path) -> None:

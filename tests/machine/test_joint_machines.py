@@ -8,6 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from naive_systems import NaiveJudge, Seen
 from random_systems import is_small, random_text, system_of, with_more_words
 
@@ -190,6 +192,19 @@ def test_simulated_traces_are_legal() -> None:
 @CHANGES
 def test_simulated_traces_of_a_wrong_system_are_not_all_legal(change: Callable[[System], System]) -> None:
     assert illegal_simulations(change)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z0-9.-]+", fullmatch=True), st.text(), min_size=1), st.randoms())
+def test_a_text_has_what_its_mapping_has(shows: dict[str, str], chance: random.Random) -> None:
+    """Any text can be a value. The order of parts does not matter, and a part that is named twice is no mapping."""
+    parts = [*shows]
+    chance.shuffle(parts)
+    text = shown_text({part: shows[part] for part in parts})
+
+    assert shown_parts(text) == shows
+    assert shown_text(text) == text
+    assert shown_parts(f"{text} {text}") == {}
+    assert shown_parts(f"{text} and more") == {}
 
 
 def joint_name(system: System, here: Configuration) -> str:

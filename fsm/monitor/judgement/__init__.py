@@ -251,7 +251,7 @@ def judge(
 
 
 def without_profile(machine: Machine) -> Machine:
-    return load(machine.path) if machine.profile and machine.path else machine
+    return load(machine.path) if machine.profile and machine.path and not is_system(machine.path) else machine
 
 
 def _keep_version_deviations(judgement: Judgement, machine: Machine, version: str) -> Judgement:
