@@ -157,13 +157,8 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 
 def system_error(name: str) -> InputError:
-    hint = "only 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and fsm.load_system, accept systems"
+    hint = "name the machine of a part; 'fsm check' decides properties of systems, and fsm.load_system loads systems"
     return refused(name, "FSM001", "this model is a system, but a machine is needed", hint)
-
-
-def require_machine(given: object) -> None:
-    if hasattr(given, "parts") and hasattr(given, "name"):
-        raise system_error(given.name)
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:

@@ -15,7 +15,7 @@ from fsm.conformance.failure import Cover, Failure, misnamed, needed
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import Strategies, walker
-from fsm.errors import require_machine
+from fsm.machine.product.flatten import machine_of
 from fsm.report.conformance_report import covered, failure_text, uncompared
 from fsm.report.layout import PLAIN
 from fsm.sut import Emitting, Overlapping
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
     from hypothesis.stateful import RuleBasedStateMachine
 
     from fsm.machine import Machine
+    from fsm.machine.product.system import System
     from fsm.sut import SUT
 
 
 def stateful(
-    machine: Machine,
+    machine: Machine | System,
     sut: str | Callable[[], SUT],
     *,
     profile: str | None = None,
     strategies: Strategies | None = None,
     more: Iterable[Callable[..., object]] = (),
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that tests a SUT against *machine*.
+    """Return a Hypothesis state machine that tests a SUT against *machine*, which may be a system.
 
     Run it like any other state machine, through its ``TestCase`` and with ``settings``. A failure is an
     :class:`AssertionError` that explains what is illegal and why. *sut* is a function that returns the SUT, or a name
@@ -52,7 +53,7 @@ def stateful(
     >>> kind = stateful(load("examples/models/door.toml"), "model:examples/models/door.toml")
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
-    require_machine(machine)
+    machine = machine_of(machine, profile)
     tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))

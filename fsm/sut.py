@@ -84,8 +84,11 @@ class SUT(Protocol):
         or cannot trigger it.
         """
 
-    def shows(self) -> str:
-        """Return the visible state in the machine's own terms, or an empty string if it is unknown."""
+    def shows(self) -> str | Mapping[str, str]:
+        """Return the visible state in the machine's own terms, or an empty string if it is unknown.
+
+        For a system, return a mapping from the names of parts to what they show.  Parts may be left out.
+        """
 
     def close(self) -> None:
         """Release all resources. The SUT is not used afterwards."""

@@ -8,8 +8,10 @@ format of traces is described in ``docs/reference/trace-format.md``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -36,6 +38,9 @@ ABSENT: Final = "absent"
 """The value of ``met`` if the reply says that the entity does not exist. It is the same for all machines."""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
+
+_PART: Final = re.compile(r'([\w.-]+)=("(?:[^"\\]|\\.)*"|[^\s"]+)(?: +|$)')
+_PLAIN: Final = re.compile(r'[^\s"]+')
 
 LATEST: Final = (1 << 63) - 1
 """The latest time and the longest duration, in nanoseconds, that compiled code can represent."""
@@ -171,6 +176,43 @@ class Key(NamedTuple):
 def key(seen: Observation) -> Key:
     args = tuple(sorted(seen.args.items())) if seen.args else ()
     return Key(seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits, args)
+
+
+def shown_text(shows: str | Mapping[str, str]) -> str:
+    r"""Return the text for a state that an observer of a system sees, from the states of its parts.
+
+    A text is returned as it is.  Values with spaces or quotes are quoted as in JSON.
+
+    >>> print(shown_text({"door": "OPEN", "lock": "not ready"}), shown_text("OPEN"))
+    door=OPEN lock="not ready" OPEN
+    """
+    if isinstance(shows, str):
+        return shows
+    return " ".join(
+        f"{part}={value if _PLAIN.fullmatch(value) else msgspec.json.encode(value).decode()}"
+        for part, value in shows.items()
+    )
+
+
+@lru_cache(maxsize=4_096)
+def shown_parts(text: str) -> Mapping[str, str]:
+    """Return the states of parts in a text that :func:`shown_text` may return; empty for any other text.
+
+    >>> dict(shown_parts('door=OPEN lock="not ready"')), dict(shown_parts("OPEN"))
+    ({'door': 'OPEN', 'lock': 'not ready'}, {})
+    """
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None or part[1] in found:
+            return MappingProxyType({})
+        try:
+            found[part[1]] = msgspec.json.decode(part[2], type=str) if part[2].startswith('"') else part[2]
+        except msgspec.DecodeError:
+            return MappingProxyType({})
+        at = part.end()
+    return MappingProxyType(found)
 
 
 def seen_at(seen: Observation) -> int | None:

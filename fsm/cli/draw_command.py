@@ -15,6 +15,7 @@ from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError, dot, png, svg
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
+from fsm.diagrams.draw.regions import system_markdown, system_picture
 from fsm.diagrams.draw.sequence import mermaid as mermaid_chart
 from fsm.diagrams.draw.sequence_svg import svg as svg_chart
 from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
@@ -22,8 +23,9 @@ from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_steps import chosen_steps
 from fsm.diagrams.track import read_marks
 from fsm.errors import WRONG_INPUT, InputError, is_file, nearest, refused
-from fsm.language.library import load, names
+from fsm.language.library import load_any, names
 from fsm.machine import Machine
+from fsm.machine.product.system import System
 from fsm.monitor.judgement import Judged, judge
 from fsm.report.lanes import marks as chart_marks
 
@@ -117,6 +119,10 @@ _APART: Final = (
     "--with, --from and --to need --sequence, which cannot be combined with --event, --show, --highlight or --coverage"
 )
 
+_REGIONS: Final = (
+    "a system is drawn as regions of its parts; leave out --highlight and --coverage, and the format ascii"
+)
+
 _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "svg": svg,
     "png": png,
@@ -127,7 +133,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 
 
 @click.command("draw")
-@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models)
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models_and_systems)
 @click.option(
     "--format",
     "-f",
@@ -206,8 +212,8 @@ def command(
     """Draw models or a recording, or write models as tables.
 
     MODEL is a name from 'fsm list' or the path of a model file. With --output and no MODEL, all shipped models are
-    drawn. A picture shows the events that change the state; all other events are listed below the picture, or drawn
-    with --show. A table (markdown) shows every event in every state.
+    drawn. A system is drawn with a region for each part. A picture shows the events that change the state; all other
+    events are listed below the picture, or drawn with --show. A table (markdown) shows every event in every state.
 
     \b
     dashed state     a call is in progress; other calls may come meanwhile
@@ -243,9 +249,12 @@ def command(
             for form in forms:
                 put(writers[form](), picture_file(output, stem, SUFFIXES[form]), begin)
         return 0
-    machines = [load(name) for name in models or (names() if output else ())]
+    machines = [load_any(name) for name in models or (names() if output else ())]
     options.refuse(("", not machines, "name a model to draw, or use --output FOLDER to draw all models"))
-    forms = formats(forms, output, [*SUFFIXES], pictures=len(machines))
+    regions = any(isinstance(each, System) for each in machines)
+    known = [form for form in SUFFIXES if not (regions and form == "ascii")]
+    options.refuse(("", regions and ("ascii" in forms or highlight or coverage), _REGIONS))
+    forms = formats(forms, output, known, pictures=len(machines))
     lifecycle = "an ASCII drawing shows only the lifecycle; leave out --show, --event, --highlight and --coverage"
     options.refuse(("", "ascii" in forms and (show or events or highlight or coverage), lifecycle))
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
@@ -254,13 +263,16 @@ def command(
         for machine in machines:
             drawn = options.under(machine, profile)
             named = _events(drawn, events)
-            marks = _marks(drawn, highlight, entity, coverage, profile)
-            drawing = picture(drawn, show=parts, events=named, marks=marks)
-            pictures: dict[str, Callable[[], str | bytes]] = {
-                "ascii": partial(ascii_drawing, drawn),
-                "markdown": partial(markdown, drawn, events=named, marks=marks),
-                **{form: partial(writer, drawing) for form, writer in _WRITERS.items()},
-            }
+            pictures: dict[str, Callable[[], str | bytes]]
+            if isinstance(drawn, System):
+                drawing = system_picture(drawn, show=parts, chosen=named)
+                pictures = {"markdown": partial(system_markdown, drawn, chosen=named)}
+            else:
+                marks = _marks(drawn, highlight, entity, coverage, profile)
+                drawing = picture(drawn, show=parts, events=named, marks=marks)
+                table = partial(markdown, drawn, events=named, marks=marks)
+                pictures = {"ascii": partial(ascii_drawing, drawn), "markdown": table}
+            pictures |= {form: partial(writer, drawing) for form, writer in _WRITERS.items()}
             for form in forms:
                 try:
                     made = pictures[form]()
@@ -282,11 +294,15 @@ def _report_missing_dot(without: Collection[str], forms: Collection[str]) -> int
     return WRONG_INPUT
 
 
-def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
-    known = machine.words()
+def _events(model: Machine | System, events: tuple[str, ...]) -> set[str] | None:
+    if isinstance(model, System):
+        joint = model.events.values()
+        known = {word: each.family for each in joint for word in (each.rpc, each.family) if word}
+    else:
+        known = {word: event.name for word, event in model.words().items()}
     if wrong := next((name for name in events if name not in known), ""):
-        raise options.unknown(wrong, machine.events, of="events", hint="--event")
-    return {known[name].name for name in events} or None
+        raise options.unknown(wrong, dict.fromkeys(known.values()), of="events", hint="--event")
+    return {known[name] for name in events} or None
 
 
 def _marks(

@@ -149,7 +149,7 @@ _TOGETHER: Final = 1_000  # Number of lines to write at once. Writing each line 
 
 
 @click.command("simulate")
-@click.argument("model", shell_complete=options.complete_models)
+@click.argument("model", shell_complete=options.complete_models_and_systems)
 @click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
 @click.option(
@@ -165,13 +165,13 @@ _TOGETHER: Final = 1_000  # Number of lines to write at once. Writing each line 
 def simulate_command(model: str, seed: int, length: int, entities: int, calls: int, profile: str | None) -> int:
     """Generate a random legal trace of MODEL, as JSON lines.
 
-    MODEL is a name from 'fsm list' or the path of a model file. The trace is in fsm's own format, and 'fsm judge' finds
-    it legal:
+    MODEL is a name from 'fsm list' or the path of a model file. For a system, the trace has its joint events. The trace
+    is in fsm's own format, and 'fsm judge' finds it legal:
 
     \b
     fsm simulate models/door.toml --length 1000 --calls 2 | fsm judge -
     """
-    machine = options.under(load(model), profile)
+    machine = options.under(load_any(model), profile)
     trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=calls)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):

@@ -74,7 +74,7 @@ def complete_suts(_: click.Context) -> Iterable[str]:
 WIDEST = 100
 
 _NUMBER: Final = re.compile("[0-9]{1,9}")
-_Model = TypeVar("_Model", Machine, System)
+_Model = TypeVar("_Model", Machine, System, Machine | System)
 _Read = TypeVar("_Read")
 
 text_option = partial(click.option, default="", show_default=False)

@@ -21,7 +21,7 @@ from fsm.machine.table import Way, tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.monitor import Monitor
 from fsm.sut import Stimulus
-from fsm.trace import Observation
+from fsm.trace import Observation, shown_text
 
 
 class Need(IntEnum):
@@ -156,7 +156,7 @@ class EvidentPaths:
             reply = self._runtime.do(step.event)
             event = self._machine.events[step.event]
             if event.kind == "call":
-                met = self._runtime.shows() if event.rpc in self._client.looks and reply == "ok" else ""
+                met = shown_text(self._runtime.shows()) if event.rpc in self._client.looks and reply == "ok" else ""
                 yield Observation(entity=_ENTITY, of=of, event=event.name, phase="request")
                 yield Observation(entity=_ENTITY, of=of, event=event.name, phase="reply", reply=reply, met=met)
             elif event.name not in self._unseen:

@@ -14,6 +14,7 @@ from fsm.conformance.plan import IDLE, Edge, Plan
 from fsm.machine import Ignores, Refuses
 from fsm.machine.table import Table
 from fsm.sut import SUT, Crashing, Remembering, Response, Stimulus, arranger
+from fsm.trace import shown_text
 
 SCRIBBLE: Final = "scribbled over by the test"
 
@@ -160,9 +161,9 @@ def crashed(
     way = {state for each in edges for state in through(each)}
     after = _states_after_restart(plan.valued, way, step.expected[-1] if restarts else "")
     allowed = [plan.valued.shows[state] for state in sorted(after)]
-    unmoved, fault = shows == plan.valued.shows[source], ""
+    unmoved, fault = plan.valued.matches(source, shows), ""
     right = [*([before] if unmoved else []), *([whole.record] if shows == whole.shows else [])]
-    if shows and shows not in allowed:
+    if shows and not any(plan.valued.matches(state, shows) for state in after):
         either = " or ".join(dict.fromkeys(allowed))
         fault = f"after a crash the SUT shows {shows}, but a restart may show only {either}"
     # If the restart changed the state, the records before and after cannot be compared.
@@ -186,7 +187,8 @@ def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[
             goes &= not choice or arrange(step.event, outcome, plan.stage(step, number))
         for row in _interrupting_rows(plan.table):
             restarts |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
-    return sut.crash(step.event, step.point, **dict(step.args)), Ended(sut.shows(), _record(sut)), goes, restarts
+    died = sut.crash(step.event, step.point, **dict(step.args))
+    return died, Ended(shown_text(sut.shows()), _record(sut)), goes, restarts
 
 
 def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[int]:

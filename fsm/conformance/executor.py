@@ -26,6 +26,7 @@ from fsm.sut import (
     UnsupportedError,
     arranger,
 )
+from fsm.trace import shown_text
 
 LISTED: Final = 20  # maximum number of known values to list in the message about an unknown value
 PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arranged
@@ -79,15 +80,16 @@ class Execution:
         self.oracle.fields.kept.clear()
         try:
             self.sut.reset()
-            shows = self.sut.shows()
+            shows = shown_text(self.sut.shows())
             self.cover.shown |= bool(shows)
             if self._emitting is not None:
                 self._emitting.outputs()
             self.memory.look()
         except (Exception, SystemExit) as error:
             raise FailedError(Failure(broken=f"the SUT cannot be reset: {_describe_error(error)}")) from error
-        first = self.oracle.plan.valued.shows[self.oracle.plan.start.state]
-        if shows not in {"", first}:
+        table, start = self.oracle.plan.valued, self.oracle.plan.start.state
+        if shows and not table.matches(start, shows):
+            first = table.shows[start]
             wrong = f"after a reset the SUT shows {shows}, but the initial state shows {first}"
             raise FailedError(Failure(broken=wrong))
 
@@ -291,7 +293,7 @@ class Execution:
         if tested is None:
             raise UnsupportedError(step.event)
         reply = getattr(tested, step.stage)(step.event, **dict(step.args))
-        shows = self.sut.shows()
+        shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
             raise BrokenError(f"the SUT replied {reply!r} to {step.event}, but a reply must be text")
@@ -299,7 +301,7 @@ class Execution:
         kind = table.machine.events[step.event].kind
         if kind == "call" and reply == "" and any(table.step(each.state, row) is not None for each in self.belief):
             raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
-        if shows and shows not in table.shows:
+        if shows and not table.showing(shows):
             known = _listed(shows, table.shows)
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)

@@ -24,7 +24,9 @@ from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
 from fsm.machine.findings import Violation
+from fsm.machine.table import tabulate
 from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
+from fsm.trace import shown_text
 
 SWITCH: Final = 1e-5  # the interpreter's switch interval while threads run, in seconds
 
@@ -276,10 +278,10 @@ class _Run:
         if isinstance(self.runs.sut, RaceJudging):
             return  # Such a SUT judges its own state.
         called = time.monotonic_ns()
-        shows = self.runs.sut.shows()
+        shows = shown_text(self.runs.sut.shows())
         if shows:
             self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
-        if shows and all(shows != state.shows for state in self.runs.machine.states.values()):
+        if shows and not tabulate(self.runs.machine).showing(shows):
             self.broken.append(f"the SUT shows {shows!r}, which no state shows")
         if isinstance(self.runs.sut, Emitting):
             seen = self.runs.sut.outputs()

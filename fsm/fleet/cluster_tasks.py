@@ -22,6 +22,7 @@ from fsm.errors import InputError
 from fsm.fleet import NEVER, FirstPlace, GatheredCause, Share, Summary, summarise, total
 from fsm.machine import Machine
 from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, no_entity_reason
+from fsm.machine.product.system import System
 from fsm.monitor.grouping import NAMED
 from fsm.monitor.judgement import Judging, judge
 from fsm.recordings.form import RecordingForm, form_of_title, recorded
@@ -133,7 +134,7 @@ class ClusterTask:
     """
 
     form: RowForm
-    models: Sequence[str | Machine]
+    models: Sequence[str | Machine | System]
     profile: str | None
     fresh: bool = False
     unseen: tuple[str, ...] = ()

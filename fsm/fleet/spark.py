@@ -22,8 +22,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from fsm.errors import refused
 from fsm.fleet import Summary, total
 from fsm.fleet import cluster_tasks as tasks
-from fsm.language.library import is_path, load
+from fsm.language.library import is_path, load_any
 from fsm.machine import Machine
+from fsm.machine.product.system import System
 from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.time_order import SHORTEST, Assume
 
@@ -77,7 +78,7 @@ class JudgedFleet:
 def judge(
     frame: DataFrame,
     *,
-    models: Sequence[str | Machine] = (),
+    models: Sequence[str | Machine | System] = (),
     profile: str | None = None,
     by: Division = "node",
     fresh: bool = False,
@@ -138,7 +139,7 @@ def judge_files(
     session: SparkSession,
     names: Mapping[str, str],
     *,
-    models: Sequence[str | Machine] = (),
+    models: Sequence[str | Machine | System] = (),
     profile: str | None = None,
     fresh: bool = False,
     restarts: Assume = "maybe",
@@ -206,9 +207,9 @@ def _row_form(frame: DataFrame, by: Division) -> tasks.RowForm:
     return "observations"
 
 
-def _load_paths(models: Sequence[str | Machine]) -> list[str | Machine]:
+def _load_paths(models: Sequence[str | Machine | System]) -> list[str | Machine | System]:
     """Load models that are given as paths, because workers may not have the files."""
-    return [load(model) if isinstance(model, str) and is_path(model) else model for model in models]
+    return [load_any(model) if isinstance(model, str) and is_path(model) else model for model in models]
 
 
 def named(files: Iterable[str]) -> dict[str, str]:

@@ -18,13 +18,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from fsm.errors import refused, require_machine
+from fsm.errors import refused
 from fsm.linearizability.frontier import End, Frontier, Window, ends, smallest
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation, Step
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls import Rules
 from fsm.machine.findings import Cause, Stretch
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
 from fsm.verdict import Fails, Holds, Unknown
@@ -64,7 +66,7 @@ Linearizability: TypeAlias = Linearizable | NotLinearizable | Unknown
 
 
 def linearize(
-    machine: Machine,
+    machine: Machine | System,
     history: History,
     *,
     profile: str | None = None,
@@ -97,7 +99,7 @@ def linearize(
     >>> str(found.operation), found.operation.thread, found.allowed
     ('start: ok', 1, ('NO_WATER', 'BUSY'))
     """
-    require_machine(machine)
+    machine = machine_of(machine, profile)
     rules = Rules(tabulate(machine.under(profile)))
     table = rules.table
     if table.data is not None:
@@ -107,7 +109,7 @@ def linearize(
         if event not in table.row:
             raise ValueError(f"{table.machine.name} has no event {event!r}; it has {', '.join(table.row)}")
     for each in history.operations:
-        if each.shows and each.shows not in table.shows:
+        if each.shows and not table.showing(each.shows):
             known = ", ".join(dict.fromkeys(table.shows))
             raise ValueError(f"{table.machine.name} never shows {each.shows!r}; its states show {known}")
     rows = (row for row in table.rows if not row.ends)

@@ -258,7 +258,7 @@ class Moves:
 
     def _gains_nothing(self, kind: _Kind, stage: int, state: int) -> bool:
         if stage == LOOKING or (stage == ASKED and kind.row < 0):
-            return self.rules.table.shows[state] == kind.shows
+            return self.rules.table.matches(state, kind.shows)
         if stage == ASKED:
             return self._is_harmless(kind) and bool(self._instants(kind, state, stage))
         return stage == CUT

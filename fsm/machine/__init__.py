@@ -43,6 +43,7 @@ class State:
     shows: str
     aliases: tuple[str, ...] = ()
     kind: StateKind | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)  # in a joint state of a system: what each part shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

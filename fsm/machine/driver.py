@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from transitions import Machine as Transitions
 
-from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
 from fsm.machine.guards import encoded, may_agree
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.machine.table import tabulate
 from fsm.machine.terms import Argument, Values
 
@@ -44,7 +45,7 @@ Callbacks: TypeAlias = Callback | Mapping[str, Callback]
 
 
 class Driver:
-    """Executes the machine *machine* for any number of entities.
+    """Executes the machine *machine* for any number of entities.  A joint state of a system is one state.
 
     >>> from fsm.language.library import load
     >>> driver = Driver(load("examples/models/washer.toml"))
@@ -58,9 +59,8 @@ class Driver:
     ('begins', 'filling')
     """
 
-    def __init__(self, machine: Machine) -> None:
-        require_machine(machine)
-        self.machine = machine
+    def __init__(self, machine: Machine | System) -> None:
+        self.machine = machine = machine_of(machine)
         self._engine = Transitions(
             model=None,
             model_attribute="_state",

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from fsm.errors import require_machine
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls import ASKED, Rules
 from fsm.machine.calls.valued import MOST, with_data
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.machine.table import Table, tabulate
 from fsm.machine.terms import Argument, Variable
 from fsm.machine.traversal import closure
@@ -33,7 +34,7 @@ class _Life:
 
 
 def simulate(
-    machine: Machine,
+    machine: Machine | System,
     *,
     profile: str | None = None,
     seed: int = 0,
@@ -45,7 +46,7 @@ def simulate(
 
     Up to *overlap* calls are in progress on each entity.  Calls that are still in progress at the end get their
     replies.  Events do not occur where the specification is silent about them.  The trace is shorter than *length* if
-    nothing can be observed after some point.
+    nothing can be observed after some point.  A system is simulated as one entity.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -53,7 +54,7 @@ def simulate(
     >>> [trace == list(simulate(machine, seed=seed, length=50)) for seed in (1, 2)]
     [True, False]
     """
-    require_machine(machine)
+    machine = machine_of(machine, profile)
     return _simulate_entities(with_data(tabulate(machine.under(profile))), seed, length, entities, overlap)
 
 
@@ -139,8 +140,10 @@ def _advance_call(rules: Rules, life: _Life, call: _Call, chance: random.Random)
         fields = rules.table.visible(life.state) or None
         yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits, fields=fields)
         return
-    instant = chance.choice(rules.instants(life.state, call.row, call.stage))
-    if instant.way is None:  # the specification is silent about the next state
+    instants = rules.instants(life.state, call.row, call.stage)
+    instant = chance.choice(instants) if instants else None
+    # The specification is silent about the next state, or a joint call of a system has become impossible.
+    if instant is None or instant.way is None:
         life.calls.remove(call)
         yield Observation(event=event.name, phase="lost")
         return

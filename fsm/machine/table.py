@@ -21,6 +21,7 @@ from fsm.machine.guards import Data, has_data
 from fsm.machine.terms import Argument, Update, Values
 from fsm.machine.timers import clocked
 from fsm.machine.traversal import Numbering
+from fsm.trace import shown_parts
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -149,6 +150,17 @@ class Table:
 
     def idle(self, _state: int) -> bool:
         return True
+
+    def showing(self, shows: str) -> tuple[int, ...]:
+        """Return the states that show *shows*, or in which the parts of a system show the values in *shows*."""
+        return tuple(state for state in self.anywhere if self.matches(state, shows))
+
+    def matches(self, state: int, shows: str) -> bool:
+        """Check whether *state* shows *shows*, which may name only some of the parts of a system."""
+        if self.shows[state] == shows:
+            return True
+        parts = self.machine.states[self.states[state]].parts
+        return bool(parts and (seen := shown_parts(shows)) and seen.items() <= parts.items())
 
     def cell(self, state: int, row: int) -> Cell | None:
         """Return the cell of *row* in *state*, or ``None`` if the model does not specify how the call ends there."""

@@ -18,6 +18,8 @@ import msgspec
 
 from fsm.machine import Machine, findings
 from fsm.machine.calls.unobserved import ASSUMED, tried
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.monitor.beliefs import BeliefStep, shared
 from fsm.monitor.diagnosis import Explained
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
@@ -25,7 +27,7 @@ from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
 from fsm.monitor.timer_watch import TimerWatch
-from fsm.trace import Batch, Line, Observation
+from fsm.trace import Batch, Line, Observation, shown_parts, shown_text
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ OPEN: Final = 1_024
 
 
 class Monitor:
-    """Checks the observations of one machine's entities under *profile*.
+    """Checks the observations of one machine's entities under *profile*.  A system is treated as one entity.
 
     *file* is the name of the trace, and *seen* contains the signals that it shows; any other signal may happen at any
     time.  If *seen* is ``None``, the trace shows all signals.  If *outputs* is true, it shows only outputs.
@@ -67,7 +69,7 @@ class Monitor:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: Machine | System,
         *,
         file: str = "",
         profile: str | None = None,
@@ -79,6 +81,7 @@ class Monitor:
         every: bool = False,
         wanted: Callable[[Observation], bool] = lambda _: True,
     ) -> None:
+        machine = machine_of(machine, profile)
         self._shared, self.file = shared(machine, profile, seen, outputs=outputs), file
         self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
@@ -87,6 +90,7 @@ class Monitor:
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
         self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
         self._everything = self._beliefs.everything
+        self._parts = self.machine.states[self.machine.initial].parts
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
         self._timers = TimerWatch(self._dynamics) if self.machine.timers else None
         self._entities = Entities(self._beliefs, REMEMBERED)
@@ -110,9 +114,11 @@ class Monitor:
         The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations, and also considers
         the observation that follows each violation. Raise ``ValueError`` for an event that the machine does not have.
         """
-        if self._is_unknown(seen):
-            known = ", ".join(self.machine.events)
-            raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
+        if type(seen.shows) is not str:  # a mapping from parts to states, which msgspec does not reject
+            seen = msgspec.structs.replace(seen, shows=shown_text(seen.shows))
+        if unknown := self._unknown(seen):
+            what, name, known = unknown
+            raise ValueError(f"{self.machine.name} has no {what} {name!r}; it has {', '.join(known)}")
         told = list[findings.Violation]()
         found, self.folder.found = self.folder.found, told.append
         try:
@@ -170,8 +176,11 @@ class Monitor:
             )
         return self._compiled
 
-    def _is_unknown(self, seen: Observation) -> bool:
-        return bool(seen.event) and self._dynamics.row(seen.event) < 0
+    def _unknown(self, seen: Observation) -> tuple[str, str, Iterable[str]] | None:
+        if seen.event and self._dynamics.row(seen.event) < 0:
+            return "event", seen.event, self.machine.events
+        shown = shown_parts(seen.shows) if self._parts and seen.shows else ()
+        return next((("part", name, self._parts) for name in shown if name not in self._parts), None)
 
     def _understood(self, seen: Observation, line: int) -> Observation:
         """Return *seen* without arguments and values of variables that the machine does not have."""
@@ -276,10 +285,10 @@ class Monitor:
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
                 self._assumptions.take(findings.Assumed(observation=seen, file=place.file, line=place.number))
-        elif self._is_unknown(seen):
+        elif unknown := self._unknown(seen):
             self._beside += bool(seen.entity)
-            self._notes["unknown event"] += 1
-            self._note_unknown("event", seen.event, self.machine.events, place)
+            self._notes[f"unknown {unknown[0]}"] += 1
+            self._note_unknown(*unknown, place)
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
             what = f"'{seen.event}' is a call, but names no {self.machine.entity}"
             self._unread = self._unread or f"line {place.number}: {what}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
-from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
@@ -33,7 +32,6 @@ class Shared:
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
-        require_machine(machine)
         self.described = machine  # Keep the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)

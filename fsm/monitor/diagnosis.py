@@ -62,8 +62,8 @@ class Scene:
         return {*chain.from_iterable(met)} or now
 
     def showing(self, met: str) -> set[int]:
-        shows, met = self.table.shows, self.dynamics.understood(met)
-        return {state for state in self.acted() if not met or shows[state] == met}
+        met = self.dynamics.understood(met)
+        return {state for state in self.acted() if not met or self.table.matches(state, met)}
 
 
 class Fault(NamedTuple):
@@ -300,7 +300,8 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
     led = scene.dynamics.row(scene.led.event) if scene.led and not (scene.led.shows or scene.led.met) else -1
     if led >= 0 and (origins := _origins(table, states, led)):
         return [(state, led) for state in origins if state not in states] or [(state, led) for state in origins]
-    shown = [state for state in states if scene.led and table.shows[state] in {scene.led.shows, scene.led.met}]
+    seen = {scene.led.shows, scene.led.met} if scene.led else ()
+    shown = [state for state in states if any(table.matches(state, each) for each in seen)]
     makers = _makers(table, shows=fault.illegal)
     unseen = [row for row in makers if row in scene.dynamics.unseen] or scene.dynamics.unseen
     going = [(each.state, call) for each in scene.before for call in each.pending if call.stage in {ASKED, BEGUN, LOST}]
@@ -324,7 +325,7 @@ def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
     for row in (row.index for row in table.rows if not row.ends):
         ways = [(state, way) for state in table.anywhere for way in finals(table, state, row) or ()]
         emits = any(output in way.emits for _, way in ways)
-        leads = any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
+        leads = any(way.to != state for state, way in ways) and any(table.matches(way.to, shows) for _, way in ways)
         found += [row] if (emits if output else leads) else []
     return found
 
@@ -383,7 +384,7 @@ def _without_observation(scene: Scene, fault: Fault) -> Configurations:
 
 def _configurations_as_shown(scene: Scene, fault: Fault) -> Configurations:
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
-    states = [state for state in scene.table.anywhere if shows in {"", scene.table.shows[state]}]
+    states = scene.table.showing(shows) if shows else ()
     return frozenset(map(Configuration, states or scene.table.anywhere))
 
 
@@ -411,7 +412,7 @@ def _explains(scene: Scene, fault: Fault, way: Way) -> bool:
         case Cause.REPLY:
             return way.replies(fault.illegal)
         case Cause.STATE:
-            return scene.table.shows[way.to] == fault.illegal
+            return scene.table.matches(way.to, fault.illegal)
         case Cause.OUTPUT:
             return fault.illegal in {*way.emits, " ".join(way.emits)}
         case _:

@@ -89,7 +89,7 @@ def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = No
 
 def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
     scene, broken = followed.scene, followed.step.explained
-    named, shows = scene.table.named, scene.table.shows
+    named, shows = scene.table.named, scene.seen.shows
     for state in _states(followed.before | scene.before):
         here = frozenset(each for each in scene.before if each.state == state)
         if scene.seen.output:
@@ -97,7 +97,7 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
         left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
         # This part of the belief is not closed, because hidden events may lead out of it. The configurations after a
         # reply are not closed either.
-        possible = any(scene.seen.shows in {"", shows[each.state]} for each in scene.dynamics.closed(left))
+        possible = any(not shows or scene.table.matches(each.state, shows) for each in scene.dynamics.closed(left))
         if possible and broken is None:
             continue
         if possible or not here:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from fsm.errors import InputError, Problem, documented, nearest
 from fsm.recordings.line_reader import INCOMPLETE, Notes, Piece, decoded
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
+from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds, shown_text
 
 OWN: Final = "x-"
 """Prefix of keys that authors of traces may use freely."""
@@ -33,6 +33,7 @@ _PAGE: Final = documented("reference/trace-format")
 _FORM: Final = "write nanoseconds since the epoch, or RFC 3339"
 _UNITS: Final = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3}
 _KEYS: Final = Observation.__struct_fields__
+_PARTS: Final = dict[Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+$")], str]
 DECODER: Final = msgspec.json.Decoder(Observation)
 _ANYTHING: Final = msgspec.json.Decoder(object)
 _PLACE: Final = re.compile(r"(.+) - at `\$\.(\w+).*`")
@@ -81,6 +82,11 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
     free = f"; keys that begin with '{OWN}' are free"
     mistakes = [(f"unknown key '{key}'", nearest(key, _KEYS, of="keys") + free) for key in unknown]
     known = {key: each for key, each in given.items() if key in _KEYS}
+    for key in ("shows", "met"):
+        try:
+            known |= {key: shown_text(msgspec.convert(known[key], _PARTS))} if key in known else {}
+        except msgspec.ValidationError:
+            continue  # a text, or an error that _convert_valid() reports
     for key in [each for each in ("at", "start", "end") if each in known]:
         known[key], wrong = _time(key, known[key], relative=relative)
         mistakes += [wrong] if wrong else []

@@ -176,7 +176,7 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
                 name: {**record(replace(each, states=frozenset())), "states": [*sorted(each.states)]}
                 for name, each in machine.requires.items()
             },
-            "states": {name: record(each, "name") for name, each in machine.states.items() if name in states},
+            "states": {name: record(each, "name", "parts") for name, each in machine.states.items() if name in states},
             "events": {
                 each.name: _row_data(each, states, "name") for each in machine.events.values() if each.name in events
             },

@@ -38,7 +38,7 @@ OFFERED = [
     ("fsm judge --property stop-is-id", ["stop-is-idempotent"]),
     ("fsm judge --format s", ["sarif", "summary"]),
     ("fsm judge --fail", ["--fail-on"]),
-    ("fsm simulate cri-", ["cri-container", "cri-pod"]),
+    ("fsm simulate cri-", ["cri-container", "cri-pod", "cri-service"]),
     ("fsm simulate cri-pod --profile containerd-2.1", ["containerd-2.1"]),
     ("fsm show container-s", ["container-status"]),
     ("fsm show container-status --profile ", [*RELEASES, "mended"]),

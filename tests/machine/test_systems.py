@@ -518,7 +518,9 @@ def test_a_mistake_in_a_definition_is_reported_once_and_at_the_definition() -> N
 
 
 def test_every_rule_is_tried() -> None:
-    assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
+    elsewhere = {"FSM720", "FSM721"}  # not about files of systems, and tried in test_systems_as_machines
+    tried = {code for code, _, _ in WRONG if "FSM7" < code} | elsewhere
+    assert {code for code in RULES if "FSM7" < code < "FSM8"} == tried
 
 
 def test_values_of_a_wrong_type_are_reported() -> None:

@@ -10,7 +10,7 @@ Nodes and edges have an ``id``, so that a page can find them in the SVG.
 import hashlib
 import math
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -80,12 +80,23 @@ def dot(picture: Picture) -> str:
     graph.attr("edge", fontname=FONT, fontsize="11", arrowsize="0.7", color=LINE, fontcolor=INK, penwidth="1.2")
     if below := _legend_and_footer(picture):
         graph.attr("graph", label=below)
+    for number, region in enumerate(picture.regions):
+        style = {"label": f"<<b>{escape(region.title)}</b>>", "style": "rounded", "color": LINE, "fontcolor": INK}
+        with graph.subgraph(name=f"cluster_{number}", graph_attr=style) as cluster:
+            _states(cluster, region)
+    if not picture.regions:
+        _states(graph, picture)
+    text: str = graph.source
+    return text.replace("\t", "  ")
+
+
+def _states(graph: graphviz.Digraph, picture: Picture) -> None:
     returns = any(edge.target == picture.initial != edge.source for edge in picture.edges)
     if picture.initial:
         with graph.subgraph(graph_attr={"rank": "source"}) as first:
             style = {"label": "", "shape": "circle", "width": "0.14", "style": "filled", "fillcolor": INK, "color": INK}
-            first.node(START, id=identity(picture, "start"), **style)
-        graph.edge(START, picture.initial, id=identity(picture, "edge", "", picture.initial))
+            first.node(picture.region + START, id=identity(picture, "start"), **style)
+        graph.edge(picture.region + START, picture.initial, id=identity(picture, "edge", "", picture.initial))
     _nodes(graph, picture, {node.name: node.above for node in picture.nodes})
     if returns:
         initial = next(node for node in picture.nodes if node.name == picture.initial)
@@ -95,8 +106,6 @@ def dot(picture: Picture) -> str:
     for edge in picture.edges:
         back = returns and edge.target == picture.initial != edge.source
         _edge(graph, picture, edge, f"{edge.target} {AGAIN}" if back else edge.target, words)
-    text: str = graph.source
-    return text.replace("\t", "  ")
 
 
 def identity(picture: Picture, *parts: str) -> str:
@@ -259,8 +268,13 @@ def svg(picture: Picture) -> bytes:
 def _identify(root: ET.Element, picture: Picture) -> None:
     groups = {each.get("id", ""): each for each in root.iter(f"{{{_SVG}}}g")}
     for each in root.iter():
-        if not each.get("id", "").startswith(f"{picture.name}:"):
+        if not each.get("id", "").startswith((f"{picture.name}:", f"{picture.name}.")):
             each.attrib.pop("id", None)
+    for region in picture.regions or (picture,):
+        _name_groups(groups, region)
+
+
+def _name_groups(groups: Mapping[str, ET.Element], picture: Picture) -> None:
     for node in picture.nodes:
         for part in ("state", "again"):
             if (group := groups.get(identity(picture, part, node.name))) is not None:

@@ -9,6 +9,8 @@ initial state or back to it, it is also drawn from one particular state, so that
 States that are drawn alike become one node.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -110,6 +112,8 @@ class PictureEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
+    """A picture of a machine or, if there are ``regions``, of a system."""
+
     name: str
     title: str
     initial: str  # empty if the initial state is not drawn
@@ -119,6 +123,23 @@ class Picture:
     profiles: tuple[str, ...] = ()  # profiles whose deviations are included
     timers: tuple[str, ...] = ()  # the timers, in words
     unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
+    regions: tuple[Picture, ...] = ()  # the pictures of the parts of a system; their nodes and edges are also here
+    region: str = ""  # prefix of the names in such a picture
+
+    def within(self, whole: str) -> Picture:
+        """Return this picture as a region of the picture *whole*."""
+        prefix = f"{self.name} "
+        edges = (
+            replace(
+                edge,
+                source=edge.source if edge.source in {ANY, ELSEWHERE} else prefix + edge.source,
+                target=prefix + edge.target,
+            )
+            for edge in self.edges
+        )
+        nodes = (replace(node, name=prefix + node.name) for node in self.nodes)
+        name, initial = f"{whole}.{self.name}", self.initial and prefix + self.initial
+        return replace(self, name=name, initial=initial, nodes=tuple(nodes), edges=tuple(edges), region=prefix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

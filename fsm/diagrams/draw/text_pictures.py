@@ -132,7 +132,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
         if edge.source in {ANY, ELSEWHERE}:
             word = "before" if edge.source == ELSEWHERE else "any"
             begins = origin(edge, picture)
-            wanted[begins] = f"{word}_{edge.target}" if begins != ANY else word
+            wanted[begins] = f"{word}_{edge.target}" if begins.endswith(edge.target) else f"{picture.region}{word}"
     for name, wish in wanted.items():
         plain = re.sub(r"[^A-Za-z0-9_]", "_", wish)
         while _RESERVED.fullmatch(plain) or plain in names.values():
@@ -144,7 +144,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
 def origin(edge: PictureEdge, picture: Picture) -> str:
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
-    return f"{edge.source} {edge.target}" if alone else edge.source
+    return f"{edge.source} {edge.target}" if alone else f"{picture.region * (edge.source == ANY)}{edge.source}"
 
 
 def _letters_and_digits(name: str) -> str:
@@ -283,8 +283,24 @@ def mermaid(picture: Picture) -> str:
     >>> mermaid(picture(load("examples/models/door.toml"))).splitlines()[:2]
     ['stateDiagram-v2', '    %% A door']
     """
-    names = identifiers(picture)
     used: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for region in picture.regions:
+        lines.append(f'    state "{_mermaid_text(region.title)}" as {_identifier(region)} {{')
+        lines += [*(f"    {line}" for line in _mermaid_states(region, used)), "    }"]
+    lines += [] if picture.regions else _mermaid_states(picture, used)
+    lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
+    lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
+    if (kinds := legend(picture)) and picture.initial:
+        words = "<br>".join(f"{kind}#58; {LOOKS[kind].line}" for kind in kinds)
+        lines.append(f"    note left of {identifiers(picture)[picture.initial]} : {words}")
+    plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
+    title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
+    return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
+
+
+def _mermaid_states(picture: Picture, used: dict[str, list[str]]) -> list[str]:
+    names = identifiers(picture)
     lines: list[str] = []
     statements: dict[str, list[str]] = {}
     for node in picture.nodes:
@@ -303,14 +319,11 @@ def mermaid(picture: Picture) -> str:
             lines.append(f'    state "{word}" as {name}')
             used.setdefault("word", []).append(name)
         lines.append(f"    {name} --> {names[edge.target]}{f': {words}' if words else ''}")
-    lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
-    lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
-    if (kinds := legend(picture)) and picture.initial:
-        words = "<br>".join(f"{kind}#58; {LOOKS[kind].line}" for kind in kinds)
-        lines.append(f"    note left of {names[picture.initial]} : {words}")
-    plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
-    title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
-    return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
+    return lines
+
+
+def _identifier(region: Picture) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", f"{region.name}_region")
 
 
 def _nested(states: Above, names: Mapping[str, str], lines: Mapping[str, list[str]], depth: int = 0) -> Iterator[str]:
@@ -349,9 +362,22 @@ def plantuml(picture: Picture) -> str:
     >>> plantuml(picture(load("examples/models/door.toml"))).splitlines()[0]
     '@startuml'
     """
-    names = identifiers(picture)
     lines = ["@startuml", f"title {_plantuml_text(picture.title)}", "hide empty description"]
     lines += WORD if any(edge.source in {ANY, ELSEWHERE} for edge in picture.edges) else ()
+    for region in picture.regions:
+        lines += [f'state "{_plantuml_text(region.title)}" as {_identifier(region)} {{', *_plantuml_states(region), "}"]
+    lines += [] if picture.regions else _plantuml_states(picture)
+    if kinds := legend(picture):
+        rows = (f"<back:{LOOKS[kind].fill}> {kind} </back> {_LINE_NAMES[LOOKS[kind].plantuml]}" for kind in kinds)
+        lines += ["legend", *rows, "endlegend"]
+    if below := footer(picture):
+        lines += ["footer", *map(_plantuml_text, below), "endfooter"]
+    return "\n".join([*lines, "@enduml"]) + "\n"
+
+
+def _plantuml_states(picture: Picture) -> list[str]:
+    names = identifiers(picture)
+    lines: list[str] = []
     states = {node.name: _plantuml_node(node, names[node.name]) for node in picture.nodes}
     lines += _nested({node.name: node.above for node in picture.nodes}, names, states)
     if picture.initial:
@@ -362,12 +388,7 @@ def plantuml(picture: Picture) -> str:
             lines.append(f'state "{word}" as {name} <<word>>')
         arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(label.error for label in edge.labels) else "-->"
         lines.append(f"{name} {arrow} {names[edge.target]}{f' : {words}' if words else ''}")
-    if kinds := legend(picture):
-        rows = (f"<back:{LOOKS[kind].fill}> {kind} </back> {_LINE_NAMES[LOOKS[kind].plantuml]}" for kind in kinds)
-        lines += ["legend", *rows, "endlegend"]
-    if below := footer(picture):
-        lines += ["footer", *map(_plantuml_text, below), "endfooter"]
-    return "\n".join([*lines, "@enduml"]) + "\n"
+    return lines
 
 
 def _plantuml_node(node: PictureNode, name: str) -> list[str]:

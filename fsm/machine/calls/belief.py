@@ -121,7 +121,7 @@ class Dynamics(Unobserved):
         """Yield the configurations that may show the state and the values in *seen*, with these values."""
         table, shows, given = self.table, seen.shows, dict(seen.args)
         for each in those:
-            if (not shows or table.shows[each.state] == shows) and (state := table.learned(each.state, given)) >= 0:
+            if (not shows or table.matches(each.state, shows)) and (state := table.learned(each.state, given)) >= 0:
                 yield each if state == each.state else each._replace(state=state)
 
     def bits(self, configurations: Configurations) -> int:
@@ -133,7 +133,7 @@ class Dynamics(Unobserved):
 
     def understood(self, met: str) -> str:
         """Return *met*, or an empty string if *met* is :data:`ABSENT` and no state of the machine shows that value."""
-        return "" if met == ABSENT and met not in self.table.shows else met
+        return "" if met == ABSENT and not self.table.showing(met) else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
         return self.closed(self.requested(before, row))
@@ -194,7 +194,7 @@ class Dynamics(Unobserved):
         vague = self.rules.indefinite(reply) and bool(reply or seen.phase)
         table = self.table
         indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
-        states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
+        states = [state for state in numbers(call.met) if not met or table.matches(state, met)]
         if call.stage >= 0:
             way = table.ways[call.stage]
             fits = self.rules.fits(call.stage, reply) and emits in {None, way.emits}
@@ -289,7 +289,7 @@ class Dynamics(Unobserved):
         """
         row, reply, met = self.place(seen), seen.reply, self.understood(seen.met)
         for state in states:
-            if met and self.table.shows[state] != met:
+            if met and not self.table.matches(state, met):
                 continue
             ways = finals(self.table, state, row, displaced=True)
             if ways is None or self.rules.indefinite(reply):
@@ -381,6 +381,5 @@ def _hold_call(moves: Dynamics, before: Configurations, step: Stimulus) -> Itera
 
 
 def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
-    shows = moves.table.shows
-    left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
+    left = moves.closed(each for each in found if not seen.shows or moves.table.matches(each.state, seen.shows))
     return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace as changed
@@ -44,6 +45,10 @@ class JointPath:
     when: Test
     moves: tuple[JointMove, ...]
     reply: tuple[str, ...]
+
+    def most(self) -> int:
+        """Return an upper bound of the number of results in one state."""
+        return prod(max(len(move.options(local)) or 1 for local in range(move.states)) for move in self.moves)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,6 +162,19 @@ class SystemTable:
             for path in enabled
             if _runs(path.moves, before, blocked=True)
         )
+
+    def met(self, state: int, row: int) -> dict[tuple[JointMove, int], None]:
+        """Return the moves that *row* may make in *state*, each with the states in which its copy may then be."""
+        found: dict[tuple[JointMove, int], None] = {}
+        for path in _enabled_paths(self.joint[row], before := self._locals[state]):
+            going = {before: None}
+            for move in path.moves:
+                taken = [here for here in going if move.when(here)]
+                found |= dict.fromkeys((move, here[move.at]) for here in taken)
+                then = ((here, to) for here in taken for to, error, *_ in move.options(here[move.at]) if not error)
+                going = dict.fromkeys(here for here in going if not move.when(here))
+                going |= dict.fromkeys((*here[: move.at], to, *here[move.at + 1 :]) for here, to in then)
+        return found
 
     def beyond(self) -> SystemTable:
         """Return a copy of this table in which calls may also end in ways that the model does not specify."""

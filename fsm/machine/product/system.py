@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from msgspec import structs
 
 from fsm.errors import InputError
-from fsm.machine import Clause, Kind, Machine
+from fsm.machine import Cell, Clause, Kind, Machine
 from fsm.machine.conditions import Condition
 from fsm.machine.table import Done, Table, Way
 from fsm.machine.versions import conflict, meant
@@ -242,6 +242,14 @@ class JointMove:
         self._table = table
         self._row = table.end[row] if step.ends else row
         self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
+
+    def cell(self, local: int) -> Cell | None:
+        """Return the cell that the move uses, or ``None`` if it is a reset or the end of a call is not specified."""
+        return None if self._row < 0 else self._table.cell(self._table.bare(local), self._row)
+
+    def unspecified(self, local: int) -> bool:
+        """Check whether the machine is silent about the move, or the table leaves out a result of it."""
+        return self._row >= 0 and (self._table.step(local, self._row) is None or bool(self.blocked(local)))
 
     @property
     def key(self) -> tuple[object, ...]:

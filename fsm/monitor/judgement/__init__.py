@@ -3,7 +3,7 @@
 A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from os import PathLike, fspath
@@ -12,10 +12,12 @@ from pathlib import Path
 from msgspec import structs
 
 from fsm.entry_points import loaded
-from fsm.errors import InputError, Problem, nearest, refused, require_machine
-from fsm.language.library import is_path, is_system, load, load_system
+from fsm.errors import InputError, Problem, nearest, refused
+from fsm.language.library import is_path, is_system, load, load_any, load_system
 from fsm.machine import Machine
 from fsm.machine.findings import Illegal, Judgement, Violation
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import System
 from fsm.machine.versions import unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.beliefs import shared
@@ -64,7 +66,7 @@ class Judging:
         self,
         recording: Recording,
         *,
-        models: Sequence[str | Machine] = (),
+        models: Sequence[str | Machine | System] = (),
         profile: str | None = None,
         fresh: bool = False,
         restarts: Assume = "maybe",
@@ -75,13 +77,14 @@ class Judging:
     ) -> None:
         name, fresh = recording.name, fresh or recording.fresh
         self.recording, self.shown, self.detected = recording, recording.version(), ""
-        self.machines = [each for model in models for each in _machines(model, recording)] or _defaults(recording)
+        given = [each for model in models for each in _judging_models(model, recording)] or _defaults(recording)
         if profile == AUTO:
-            profile, self.detected = detected(self.shown, self.machines)
+            profile, self.detected = detected(self.shown, given)
         self.version = profile or ""
-        if wrong := unknown_profile(profile, [machine.profiles for machine in self.machines]):
-            of = " and ".join(machine.name for machine in self.machines)
+        if wrong := unknown_profile(profile, [model.profiles for model in given]):
+            of = " and ".join(model.name for model in given)
             raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
+        self.machines = [machine_of(model, within(profile, model.profiles)) for model in given]
         _check_unseen(self.machines, recording)
         if part and (properties is not None or recording.history is not None):
             judged = "property" if properties is not None else "history"
@@ -182,7 +185,7 @@ def judge(
     *,
     calls: str | PathLike[str] = "",
     form: str = "",
-    models: Sequence[str | Machine] = (),
+    models: Sequence[str | Machine | System] = (),
     profile: str | None = None,
     fresh: bool = False,
     restarts: Assume = "maybe",
@@ -201,8 +204,8 @@ def judge(
         name: the file of the recording.
         calls: a file of the same run to judge with the recording, if the form of the recording allows this.
         form: the name of the form of the recording. By default, the form is recognised.
-        models: machines, names of shipped machines, or paths of model files.  By default, the machines for the kind
-            of recording.  A system is refused unless it is meant for this kind of recording.
+        models: machines, systems, names of shipped models, or paths of model files.  By default, the machines for
+            the kind of recording.  A trace has the joint events of a system; other recordings have those of its parts.
         profile: the name of a profile, used for every machine that has such a profile.  ``auto`` selects the profile
             for the program and version that the recording shows.
         fresh: whether no entity existed before the recording began.
@@ -248,7 +251,7 @@ def judge(
 
 
 def without_profile(machine: Machine) -> Machine:
-    return load(machine.path) if machine.profile and machine.path else machine
+    return load(machine.path) if machine.profile and machine.path and not is_system(machine.path) else machine
 
 
 def _keep_version_deviations(judgement: Judgement, machine: Machine, version: str) -> Judgement:
@@ -276,7 +279,7 @@ def _mark_incomplete(judgement: Judgement, why: str) -> Judgement:
 
 
 def _batch_splitter(
-    models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
+    models: Sequence[str | Machine | System], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
     if recording.form.judge:
         judge_of_form: Callable[[Sequence[Monitor], str], JudgeOfForm] = loaded(recording.form.judge)
@@ -289,17 +292,18 @@ def _batch_splitter(
     return JointWatch(systems[0], monitors, recording, kinds=nesting, profile=profile).pieces
 
 
-def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
-    if not isinstance(name, str):
-        require_machine(name)
-        return [name]
-    if recording.form is TRACE or name not in recording.machines or not is_system(name):
-        return [load(name)]
-    parts = (part.machine for part in load_system(name).parts.values())
-    return list({machine.name: machine for machine in parts}.values())
+def _judging_models(given: str | Machine | System, recording: Recording) -> Collection[Machine | System]:
+    model = load_any(given) if isinstance(given, str) else given
+    if isinstance(model, Machine) or recording.form in {TRACE, HISTORY}:
+        return [model]
+    if given not in recording.machines:
+        what = f"a recording of this form, '{recording.form.title}', has no joint events of the system '{model.name}'"
+        hint = "name the machines of its parts, or write a trace of joint events"
+        raise refused(recording.name, "FSM721", what, hint)
+    return {part.machine.name: part.machine for part in model.parts.values()}.values()
 
 
-def _defaults(recording: Recording) -> list[Machine]:
+def _defaults(recording: Recording) -> list[Machine | System]:
     if not recording.machines:
         header = "history" if recording.form is HISTORY else "trace"
         what = f"no header names the machine to which the {header} belongs"
@@ -310,7 +314,9 @@ def _defaults(recording: Recording) -> list[Machine]:
         raise refused(recording.name, "FSM202", what, hint)
     try:
         return [
-            machine for each in recording.machines for machine in _machines(_model_in_reach(each, recording), recording)
+            model
+            for each in recording.machines
+            for model in _judging_models(_model_in_reach(each, recording), recording)
         ]
     except InputError as error:
         raise InputError(

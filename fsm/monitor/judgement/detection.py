@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Final
 
 from fsm.machine import Machine
+from fsm.machine.product.system import System
 from fsm.machine.versions import numbers, unknown_profile
 from fsm.recordings.form import Recording
 from fsm.recordings.time_order import HELD
@@ -43,7 +44,7 @@ def name_of(version: str) -> str:
     return f"{program}-{'.'.join(map(str, found))}" if found else ""
 
 
-def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
+def detected(version: str, machines: Sequence[Machine | System]) -> tuple[str | None, str]:
     """Return the profile for *version* and an explanation. The profile is ``None`` if no machine has such a profile."""
     name = name_of(version)
     if not name:

@@ -206,7 +206,7 @@ def _problems(each: Recorded, judges: Sequence[_HistoryJudge], file: str) -> Ite
         yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
     shown = [seen for judge in known if (seen := judge.to_machine_names(each.seen)) is not None and seen.shows]
     sights = dict.fromkeys(shows for judge in known for shows in judge.table.shows)
-    if shown and shown[0].shows not in sights:
+    if shown and not any(judge.table.showing(shown[0].shows) for judge in known):
         what = f"the history shows '{shown[0].shows}', which {of} never shows"
         hint = nearest(shown[0].shows, sights, of="texts that states show")
         yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)

@@ -243,7 +243,7 @@ class Watch:
         end = table.end.get(row, row)
         pending = (Pending(row, HELD, 0),) if seen.reply is None else () if step.stage == "end" else here.pending
         pending = () if table.rows[row].event.interrupts else pending
-        showing = [state for state, shows in enumerate(table.shows) if seen.shows in {"", shows}]
+        showing = table.showing(seen.shows) if seen.shows else range(len(table.states))
         reached = [state for state in showing or range(len(table.states)) if state in product.reached]
         begins, likely = seen.reply is None, reached
         if begins:

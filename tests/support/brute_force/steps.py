@@ -229,7 +229,7 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Partly:
+class Partly:
     """A joint event in which some of the parts have already taken their steps.
 
     ``error`` is the error of the part that ended the event, or empty. ``among`` lists the errors with which that part
@@ -274,12 +274,12 @@ class SystemModel(Model):
             if when is not None and not state_condition(when, here):
                 return []
         call = joint.kind == "call"
-        going, over = [_Partly(here)], list[_Partly]()
+        going, over = [Partly(here)], list[Partly]()
         for part_step in way.steps:
             after = [
                 found
                 for each in going
-                for found in self._part_step(each, part_step, codes, ends=call and not part_step.goes_on)
+                for found in self.part_step(each, part_step, codes, ends=call and not part_step.goes_on)
             ]
             over += [each for each in after if each.error]
             going = [each for each in after if not each.error]
@@ -305,7 +305,7 @@ class SystemModel(Model):
         ]
         return list(dict.fromkeys(steps))
 
-    def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
+    def part_step(self, before: Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[Partly]:
         """Return the possible results of a step by one part. There are none if the step is impossible.
 
         If *ends* is true, an error ends the joint event.
@@ -326,7 +326,7 @@ class SystemModel(Model):
         else:
             outcomes = outcomes_of(event, state) or ()
         heard = part.heard is None or state_condition(part.heard, before.here)
-        found: list[_Partly] = []
+        found: list[Partly] = []
         for outcome in outcomes:
             if outcome.name in part.without or (part_step.outcomes and outcome.name not in part_step.outcomes):
                 continue

@@ -1,0 +1,142 @@
+"""Draw a system as regions, one for each part.
+
+The region of a part is a machine with the states of the part and the joint events that move its first copy. A
+condition on other parts follows the name of the event in brackets.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from fsm.diagrams.draw.picture import Extra, Picture, picture
+from fsm.diagrams.draw.text_pictures import markdown
+from fsm.errors import InputError, plural
+from fsm.machine import Cannot, Event, Machine, Moves, Outcome
+from fsm.machine.conditions import All, At, Condition, Not, Some, with_atoms
+from fsm.machine.product import JointPath, SystemTable
+from fsm.machine.product.flatten import machine_of
+from fsm.machine.product.system import JointEvent, Part, System
+from fsm.machine.traversal import closure
+
+READABLE: Final = 40  # maximum number of joint states in a table
+
+
+def regions(system: System, chosen: Collection[str] | None = None) -> tuple[Machine, ...]:
+    """Return a machine for each part of *system*, with the joint events of the *chosen* families that move it.
+
+    >>> from fsm.language.library import load_system
+    >>> door, alarm = regions(load_system("examples/models/systems/house.toml"))
+    >>> [*door.events], [*alarm.events]
+    (['push', 'pull', 'remove'], ['push', 'switch-on', 'switch-off', 'arm [no door is open]'])
+    """
+    table = SystemTable(system)
+    return tuple(_region(table, part, chosen) for part in system.parts.values())
+
+
+def _region(table: SystemTable, part: Part, chosen: Collection[str] | None) -> Machine:
+    locals_ = range(len(table.table_of(part.name).states))
+    first: dict[str, JointEvent] = {}  # only one version of an event that each copy has
+    found: dict[str, tuple[JointEvent, dict[str, dict[Outcome, None]]]] = {}
+    for joint, path in ((row.joint, path) for row in table.joint for path in row.paths):
+        if not any(move.at == part.copies[0].digit for move in path.moves):
+            continue
+        for local in locals_ if first.setdefault(joint.family, joint) is joint else ():
+            for when, outcome in _outcomes(table, part, joint, path, local):
+                name = f"{joint.family} [{when}]" if when else joint.family
+                cells = found.setdefault(name, (joint, {}))[1]
+                cells.setdefault(table.table_of(part.name).states[local], {})[outcome] = None
+    reached = closure([part.initial], lambda at: (each.to for _, own in found.values() for each in own.get(at, ())))
+    states = {name: state for name, state in part.machine.states.items() if name in reached}
+    events = {
+        name: Event(
+            name=name,
+            kind=joint.kind,
+            about=joint.about,
+            cells={
+                state: Moves(outcomes=tuple(own[state]), clause=joint.clause)
+                if state in own
+                else Cannot(clause=joint.clause)
+                for state in states
+            },
+        )
+        for name, (joint, own) in found.items()
+        if chosen is None or joint.family in chosen
+    }
+    title = f"{part.name}, {plural(len(part.copies), 'copy')}" if part.copies[1:] else part.name
+    own_machine = replace(part.machine, name=part.name, title=title, initial=part.initial, profiles={}, profile="")
+    return replace(own_machine, states=states, events=events)
+
+
+def _outcomes(
+    table: SystemTable, part: Part, joint: JointEvent, path: JointPath, local: int
+) -> Iterator[tuple[str, Outcome]]:
+    """Yield what *path* may do to the first copy of *part*, and the condition on other parts."""
+    own, copy, whens = table.table_of(part.name), part.copies[0], [joint.when, path.way.when]
+    going: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = [(local, (), ())]
+    for move in [each for each in path.moves if each.at == copy.digit]:
+        whens.append(move.step.when)
+        over = [run for run in going if run[1]]
+        then = [(emits, option) for here, error, emits in going if not error for option in move.options(here)]
+        going = [*over, *((to, error, (*emits, *done.emits)) for emits, (to, error, done, _) in then)]
+
+    def known(atom: Condition) -> Condition | bool:
+        return own.states[local] in atom.states if isinstance(atom, At) and atom.copies == (copy.digit,) else atom
+
+    left = [with_atoms(each, known) for each in whens if each is not None]
+    when = " and ".join(_text(each, table.system) for each in left if not isinstance(each, bool))
+    for to, error, emits in going if False not in left else ():
+        plain = tuple(output.removesuffix(copy.suffix) for output in emits)
+        yield when, Outcome(name=path.way.name, to=own.states[to], reply=error or path.reply, emits=plain)
+
+
+def _text(condition: Condition, system: System, *, negated: bool = False) -> str:
+    match condition:
+        case Not(of=At(copies=copies, every=every) as at) if len(copies) == 1 or not every:
+            return _text(at, system, negated=True)
+        case Not(of=inner):
+            return f"not ({_text(inner, system)})"
+        case All(of=parts) | Some(of=parts):
+            word = " and " if isinstance(condition, All) else " or "
+            return word.join(
+                f"({_text(each, system)})" if isinstance(each, Some) else _text(each, system) for each in parts
+            )
+        case At(part=part, copies=copies, states=states, every=every):
+            several, known = len(copies) > 1, system.parts[part].machine.states
+            others = [state for state in known if state not in states]
+            inverse = len(others) == 1 < len(states)
+            named = " or ".join(others if inverse else [state for state in known if state in states])
+            quantity = ("no " if negated else "every " if every else "some ") * several
+            return f"{quantity}{part} is {'not ' * (inverse != (negated and not several))}{named}"
+        case _:
+            return str(condition)
+
+
+def system_picture(system: System, *, show: Collection[Extra] = (), chosen: Collection[str] | None = None) -> Picture:
+    """Return a picture of *system*, or of the families of joint events that are *chosen*."""
+    drawn = [
+        picture(each, show=show, events=None if chosen is None else each.events.keys()).within(system.name)
+        for each in regions(system, chosen)
+        if each.events
+    ]
+    left_out = {event: None for each in drawn for event in each.left_out}
+    return Picture(
+        name=system.name,
+        title=system.title,
+        initial="",
+        nodes=tuple(chain(*(each.nodes for each in drawn))),
+        edges=tuple(chain(*(each.edges for each in drawn))),
+        left_out=tuple(left_out),
+        regions=tuple(drawn),
+    )
+
+
+def system_markdown(system: System, *, chosen: Collection[str] | None = None) -> str:
+    """Return a table for each part of *system* and, if it has few joint states, a table of them."""
+    tables = [markdown(each) for each in regions(system, chosen)]
+    with suppress(InputError):  # raised if there are too many joint states
+        if len((joint := machine_of(system)).states) <= READABLE:
+            events = {each.name for each in system.events.values() if chosen is None or each.family in chosen}
+            tables.append(markdown(joint, events=events))
+    return "\n".join(tables)
