@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from fsm.conformance.asynchronous import made
 from fsm.conformance.failure import Cover, misnamed, needed
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
@@ -41,7 +42,7 @@ def stateful(
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
     require_machine(machine)
-    tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
+    tested = made(find(sut, machine, profile=profile) if isinstance(sut, str) else sut, machine)
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
     for warning in uncompared(needed(table, tested, cover), misnamed(tested)):

@@ -189,6 +189,22 @@ class Costly(Protocol):
 
 
 @runtime_checkable
+class Tidy(Protocol):
+    """A SUT that knows whether a test has left something behind that it should have ended."""
+
+    def leftovers(self) -> str:
+        """End the test. Return a description of what is wrong, or an empty string."""
+
+
+@runtime_checkable
+class RealTime(Protocol):
+    """A SUT that may depend on events outside of the test, so that its tests may not be reproducible."""
+
+    def waited(self) -> str:
+        """Return what the tests have waited for in real time, or an empty string."""
+
+
+@runtime_checkable
 class Serial(Protocol):
     """A SUT that only one thread can call, such as a process that handles one request at a time."""
 

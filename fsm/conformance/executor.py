@@ -23,6 +23,7 @@ from fsm.sut import (
     Remembering,
     Response,
     Stimulus,
+    Tidy,
     UnsupportedError,
     arranger,
 )
@@ -60,6 +61,7 @@ class Execution:
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
+        self._tidy = sut if isinstance(sut, Tidy) else None
         self.died = False
         self._begin()
 
@@ -67,6 +69,7 @@ class Execution:
         self.point: Point | None = self.oracle.plan.start
         self.belief = self.oracle.start
         self.trace.clear()
+        self.failed = False
         if self.watch is not None:
             self.watch.reset()
 
@@ -148,6 +151,7 @@ class Execution:
         return None
 
     def _failure_error(self, why: Failure) -> FailedError:
+        self.failed = True
         return FailedError(replace(why, trace=(*self.trace, *why.trace)))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> bool:
@@ -214,8 +218,10 @@ class Execution:
         self.point = (went.to if went else None) or (None if others else first)
 
     def finish(self) -> None:
-        """End the test. First take the steps that fairness requires, and then check the property."""
+        """End the test. If there is a property, first take the steps that fairness requires, and then check it."""
         if self.watch is None:
+            if self._tidy is not None and not self.failed and (left := self._tidy.leftovers()):
+                raise self._failure_error(Failure(broken=f"after the test, {left}", at_end=True))
             return
         for _ in range(self.watch.patience + 1):
             if (due := self.watch.due()) is None:

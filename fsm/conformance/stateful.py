@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -16,7 +17,7 @@ from fsm.conformance.failure import Cover, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Plan
 from fsm.monitor.property_watch import Watch
-from fsm.sut import SUT, Costly, Stimulus
+from fsm.sut import SUT, Costly, RealTime, Stimulus
 
 SELDOM: Final = 32  # One in this many random steps may be costly.
 
@@ -115,45 +116,57 @@ def walker(
 
 TRIES: Final = 500  # maximum number of shorter tests to try
 REPEATS: Final = 20
+AGAIN: Final = 3  # number of times that a shorter test must fail if the SUT has waited in real time
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """Search for the shortest failure of the same kind as *failure*. Each test runs on a new *walk*.
 
-    First, the beginning of the test is replaced by a shorter path to the same point. Then steps are removed. A
-    failure that does not recur is repeated to count how often the test fails.
+    First, the beginning of the test is replaced by a shorter path to the same point. Then steps are removed. If the
+    SUT has waited in real time, only tests that fail several times are kept. A failure that does not recur is repeated
+    to count how often the test fails.
     """
-    plan = walk().oracle.plan
+    first = walk()
+    plan, real = first.oracle.plan, isinstance(first.sut, RealTime) and bool(first.sut.waited())
+    same = partial(_same_failure, walk, times=AGAIN if real else 1)
     tried: set[tuple[Stimulus, ...]] = set()
 
     def shorter(tests: Iterable[tuple[Stimulus, ...]], best: Failure) -> Failure | None:
         for steps in tests:
             if len(steps) < len(best.steps) and steps not in tried and len(tried) < TRIES:
                 tried.add(steps)
-                found = _same_failure(walk, best, steps)
+                found = same(best, steps)
                 if found is not None and len(found.steps) < len(best.steps):
                     return found
         return None
 
     best = shorter(_shortcuts(plan, failure, sparse=True), failure) or failure
-    if best is not failure or _same_failure(walk, failure, failure.steps):
+    if best is not failure or same(failure, failure.steps):
         found: Failure | None = best
         while found is not None:
             best = found
             shortcuts = chain(_shortcuts(plan, best, sparse=True), _shortcuts(plan, best))
             found = shorter(chain(shortcuts, _without_steps(best.steps)), best)
-        if _same_failure(walk, best, best.steps):
+        if same(best, best.steps):
             return best
     failed = sum(_same_failure(walk, best, best.steps) is not None for _ in range(REPEATS))
     return replace(best, repeated=(failed, REPEATS))
 
 
-def _same_failure(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
-    try:
-        walk().replay(steps)
-    except FailedError as failed:
-        return failed.failure if failed.failure.kind == failure.kind else None
-    return None
+def _same_failure(
+    walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus], times: int = 1
+) -> Failure | None:
+    """Return the failure of the test *steps* if it fails like *failure* in each of *times* runs."""
+    found, steps = None, tuple(steps)
+    for _ in range(times):
+        try:
+            found = None
+            walk().replay(steps)
+        except FailedError as failed:
+            found = failed.failure
+        if found is None or found.kind != failure.kind:
+            return None
+    return found
 
 
 def _shortcuts(plan: Plan, failure: Failure, *, sparse: bool = False) -> Iterator[tuple[Stimulus, ...]]:

@@ -8,6 +8,7 @@ from itertools import count
 from math import inf
 from typing import Final
 
+from fsm.conformance.asynchronous import made
 from fsm.conformance.concurrency import concurrently, refuse_serial
 from fsm.conformance.crash import crashes
 from fsm.conformance.executor import Execution
@@ -30,7 +31,7 @@ from fsm.machine.product.system import System
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
-from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
+from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, RealTime, Stimulus
 
 MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -75,7 +76,7 @@ def conform(
     if isinstance(machine, System):
         machine, profile = flatten(machine.under(profile)), None
     factory = find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut
-    tested = factory()
+    tested = made(factory, machine)
     if threads > 1:
         refuse_serial(tested)
     with closing(tested):
@@ -132,7 +133,7 @@ def replay(
     name: str = "",
 ) -> Tested:
     """Take *steps* on the SUT that *factory* makes, and judge them. Steps that cannot be taken are skipped."""
-    with closing(factory()) as sut:
+    with closing(made(factory, machine)) as sut:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
         walk = Execution(oracle, sut)
         failures: list[Failure] = []
@@ -159,6 +160,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
         obstacles=obstacles(oracle, cover),
         methods=needed(table, sut, cover),
         misnamed=misnamed(sut),
+        waited=sut.waited() if isinstance(sut, RealTime) else "",
         judge=judging.model if judging else "",
         covered=tuple(judging.covered()) if judging else (),
     )
@@ -176,6 +178,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                 walk.restart()
                 for each in run if walk.aim(edge) else ():
                     walk.take(each.step)
+                walk.finish()
             except FailedError as failed:
                 if causes.add(failed.failure):
                     return
@@ -275,7 +278,7 @@ def run_property_test(
     """
     if why := untestable(stated):
         return PropertyTestResult(of=stated, untested=why, unwatchable=True)
-    with closing(factory()) as sut:
+    with closing(made(factory, machine)) as sut:
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         required = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
