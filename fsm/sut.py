@@ -126,6 +126,14 @@ class ArrangingStages(Protocol):
         """
 
 
+@runtime_checkable
+class Retracting(Protocol):
+    """A SUT that learns only during a step whether it can keep its promise about the outcome."""
+
+    def arranged(self) -> bool:
+        """Return whether the last step had the outcome that was arranged."""
+
+
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
     """Return a function that calls the SUT's method for arranging outcomes, or ``None`` if there is none."""
     if isinstance(sut, ArrangingStages):

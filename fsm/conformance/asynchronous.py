@@ -11,17 +11,17 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from fsm.conformance.failure import METHODS, place, raised
-from fsm.conformance.virtual_loop import CALL, SPINS, WAIT, Call, VirtualLoop
+from fsm.conformance.virtual_loop import CALL, WAIT, Call, VirtualLoop
 from fsm.errors import refused
+from fsm.machine import Machine, Moves, Outcome
 from fsm.sut import SUT, BrokenError, UnsupportedError, arranger
 
-if TYPE_CHECKING:
-    from fsm.machine import Machine
-
 CANCELLED: Final = "cancelled"  # name of the outcome for which the test cancels the call
+
+LONGEST: Final = 1_000  # number of fakes and timers after which a call that has not returned counts as endless
 
 LATE: Final = 100  # number of timers that may fire after the end of a test, before a task counts as leaked
 
@@ -149,6 +149,7 @@ class Asynchronous:
         self._loop = VirtualLoop(wait)
         self._calls: dict[str, Call] = {}
         self._outcomes: list[str] = []
+        self._suspends = False  # whether the next call must be in progress after its beginning
         self._ended = True
         self._waited = ""
         for name in ("outputs", "fields", "record", "costly", "never", "unasked"):
@@ -169,11 +170,13 @@ class Asynchronous:
         return cast("str", self._sut.shows())
 
     def do(self, event: str) -> str:
+        if self._machine.events[event].interrupts:
+            self._cancel_calls()
         call = self._start(event, *self._method(event))
         self._finish(call)
-        for outcome in call.outcomes:  # It may be the outcome of what a task in the background waits for.
-            waiting = (each for each in self._fakes() if outcome in each.outcomes and each.complete(outcome))
-            if next(waiting, None) is not None:
+        for outcome in [*call.outcomes]:  # It may be the outcome of what a task in the background waits for.
+            if any(outcome in each.outcomes and each.complete(outcome) for each in self._fakes()):
+                call.outcomes.remove(outcome)
                 self._settle(call)
         return self._reply(call)
 
@@ -186,25 +189,27 @@ class Asynchronous:
         return self._reply(call) if call.task.done() else None
 
     def end(self, event: str) -> str | None:
-        call = self._calls[event]
+        self._last = call = self._calls[event]
         call.outcomes, self._outcomes = self._outcomes, []
-        ends = self._machine.events[event].ends.values()
         self._settle(call)
-        self._finish(call, one=any(way.begins for cell in ends for way in getattr(cell, "outcomes", ())))
+        self._finish(call, one=any(way.begins for way in self._ways(event, "ends")))
         return self._reply(call) if call.task.done() else None
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         own = arranger(self._sut)
         if own is not None and own(event, outcome, stage):
             return True
-        known = {name for each in self._fakes() for name in each.outcomes}
-        if outcome in known or (outcome == CANCELLED and stage == "end"):
+        begun = {way.name for way in self._ways(event, "cells") if way.begins} if stage == "begin" else set()
+        self._suspends = outcome in begun
+        if self._suspends:
+            return own is None
+        if any(outcome in each.outcomes for each in self._fakes()) or (outcome == CANCELLED and stage == "end"):
             self._outcomes.append(outcome)
             return True
-        cells = self._machine.events[event].cells.values() if stage == "begin" else ()
-        ways = [way for cell in cells for way in getattr(cell, "outcomes", ())]
-        others = all(way.begins or way.name in known for way in ways)
-        return others and any(way.begins and way.name == outcome for way in ways)
+        return False
+
+    def arranged(self) -> bool:
+        return self._last.as_arranged and not self._last.outcomes
 
     def serial(self) -> str:
         hint = "leave out --threads; calls overlap without it"
@@ -214,17 +219,10 @@ class Asynchronous:
         return self._waited
 
     def leftovers(self) -> str:
-        self._ended, calls, loop = True, [*self._calls.values()], self._loop
+        self._ended, loop = True, self._loop
         found: list[str] = []
         try:
-            for call in calls:
-                call.cancelled = call.task.cancel()
-                self._settle(call)
-                self._finish(call)
-                if not call.task.done():
-                    found.append(f"{call.event} does not end when it is cancelled{_where(call.task)}")
-                elif not call.task.cancelled():
-                    call.task.exception()
+            self._cancel_calls()
             if hasattr(self._sut, "close"):
                 self._run("close", self._sut.close)
             for _ in range(LATE):
@@ -233,8 +231,7 @@ class Asynchronous:
                     break
         except (Exception, SystemExit) as error:  # noqa: BLE001  (all are findings)
             found.append(str(error) if isinstance(error, BrokenError) else f"close {raised(error)}")
-        own = {call.task for call in calls}
-        leaked = [each for each in loop.tasks if not each.done() and each not in own]
+        leaked = [each for each in loop.tasks if not each.done()]
         names = [getattr(each.get_coro(), "__qualname__", "a task") for each in leaked]
         found += [f"the task {name} has not ended{_where(task)}" for name, task in zip(names, leaked, strict=True)]
         found += loop.faults
@@ -252,6 +249,10 @@ class Asynchronous:
     def _fakes(self) -> Iterator[Fake]:
         return (each for each in vars(self._sut).values() if isinstance(each, Fake))
 
+    def _ways(self, event: str, of: Literal["cells", "ends"]) -> list[Outcome]:
+        cells = getattr(self._machine.events[event], of).values()
+        return [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
+
     def _method(self, event: str) -> tuple[Callable[..., object], *tuple[str, ...]]:
         if hasattr(self._sut, "do"):
             return self._sut.do, event
@@ -267,11 +268,12 @@ class Asynchronous:
         return call.task.result() if call.task.exception() is None else None
 
     def _start(self, event: str, method: Callable[..., object], *args: str) -> Call:
-        call, context = Call(event=event), copy_context()
-        call.outcomes, self._outcomes = self._outcomes, []
+        call, context = Call(event=event, outcomes=self._outcomes), copy_context()
+        self._last, self._outcomes, suspends, self._suspends = call, [], self._suspends, False
         context.run(CALL.set, call)
         call.task = self._loop.create_task(_called(method, *args), context=context)
         self._settle(call)
+        call.as_arranged = not suspends or not call.task.done()
         return call
 
     def _settle(self, call: Call, until: float | None = None) -> None:
@@ -279,6 +281,17 @@ class Asynchronous:
         self._note_waiting()
         if self._loop.faults:
             raise BrokenError(self._loop.faults.pop())
+
+    def _cancel_calls(self) -> None:
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.cancelled = call.task.cancel()
+            self._settle(call)
+            self._finish(call)
+            if not call.task.done():
+                raise BrokenError(f"{call.event} does not end when it is cancelled: it waits{_where(call.task)}")
+            if not call.task.cancelled():
+                call.task.exception()
 
     def _note_waiting(self) -> None:
         self._waited = self._waited or self._loop.waited
@@ -289,7 +302,7 @@ class Asynchronous:
 
     def _finish(self, call: Call, *, one: bool = False) -> None:
         """Let happen what *call* waits for, until the call returns. If *one* is true, let only one thing happen."""
-        for _ in range(1 if one else SPINS):
+        for _ in range(1 if one else LONGEST):
             if call.task.done() or not self._go_on(call):
                 return
 
@@ -325,7 +338,7 @@ class Asynchronous:
             raise error
         if not call.cancelled:
             raise BrokenError(f"{call.event} was cancelled, although the test did not cancel it")
-        ways = (way for cell in (event.ends.values() if event else ()) for way in getattr(cell, "outcomes", ()))
+        ways = self._ways(call.event, "ends") if event else []
         return next((way.reply[0] for way in ways if way.name == CANCELLED and way.reply), "CANCELLED")
 
 

@@ -22,6 +22,7 @@ from fsm.sut import (
     Overlapping,
     Remembering,
     Response,
+    Retracting,
     Stimulus,
     Tidy,
     UnsupportedError,
@@ -61,6 +62,7 @@ class Execution:
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
+        self._retracting = sut if isinstance(sut, Retracting) else None
         self._tidy = sut if isinstance(sut, Tidy) else None
         self.died = False
         self._begin()
@@ -108,9 +110,10 @@ class Execution:
         wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arrange_outcomes(step, wanted)
+            seen = self._perform(step)
+            arranged = arranged and (self._retracting is None or self._retracting.arranged())
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
-            seen = self._perform(step)
             fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
             return self._leave_out(step, error)

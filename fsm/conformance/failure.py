@@ -158,7 +158,7 @@ class Cover:
 
 METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
-    *("never", "unasked", "costly", "leftovers", "waited"),
+    *("never", "unasked", "costly", "leftovers", "waited", "arranged"),
 )
 
 _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name and the right name

@@ -30,7 +30,8 @@ WAIT: Final = 5.0  # default for the number of seconds to wait in real time for 
 class Call:
     """A call of the tested class, with the outcomes that its next stages should have.
 
-    ``waiting`` and ``timers`` belong to the call and to the tasks that it has started.
+    ``waiting`` and ``timers`` belong to the call and to the tasks that it has started. ``as_arranged`` is false if the
+    call has returned although it should be in progress.
     """
 
     event: str
@@ -38,6 +39,7 @@ class Call:
     waiting: list[Waiting] = field(default_factory=list)
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
     cancelled: bool = False
+    as_arranged: bool = True
     task: asyncio.Task[Any] = field(init=False)
 
 
