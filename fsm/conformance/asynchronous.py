@@ -32,7 +32,11 @@ class Waiting:
     def __init__(self, fake: Fake, args: tuple[object, ...], options: Mapping[str, object]) -> None:
         self.fake, self._args, self._options = fake, args, options
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.task, self.hangs = asyncio.current_task(), False
+        self.task, self.call, self.hangs = asyncio.current_task(), CALL.get(), False
+
+    @property
+    def pending(self) -> bool:
+        return not self.future.done() and not self.hangs
 
     def complete(self, outcome: str) -> None:
         result = self.fake.outcomes.get(outcome, self.fake.result)
@@ -74,8 +78,8 @@ class Fake:
         self._waiting: list[Waiting] = []
 
     async def __call__(self, *args: object, **options: object) -> Any:  # noqa: ANN401
-        waiting, call = Waiting(self, args, options), CALL.get()
-        lists = [self._waiting, *([call.waiting] if call is not None else [])]
+        waiting = Waiting(self, args, options)
+        lists = [self._waiting, *([waiting.call.waiting] if waiting.call is not None else [])]
         for each in lists:
             each.append(waiting)
         try:
@@ -91,7 +95,10 @@ class Fake:
 
     def complete(self, outcome: str = "") -> bool:
         """Complete the oldest waiting call with *outcome*. Return whether there was one."""
-        oldest = next((each for each in self._waiting if not each.future.done()), None)
+        return self.complete_where(lambda _: True, outcome)
+
+    def complete_where(self, chosen: Callable[[Waiting], bool], outcome: str) -> bool:
+        oldest = next((each for each in self._waiting if each.pending and chosen(each)), None)
         if oldest is not None:
             oldest.complete(outcome)
         return oldest is not None
@@ -104,7 +111,7 @@ async def next_timer() -> bool:
     """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError("next_timer() works only on the event loop of a test of fsm")
+        raise RuntimeError("next_timer() works only on the event loop of a test of fsm")  # noqa: TRY004
     when = loop.next_timer()
     if when is not None:
         fired = loop.create_future()
@@ -175,7 +182,7 @@ class Asynchronous:
         call = self._start(event, *self._method(event))
         self._finish(call)
         for outcome in [*call.outcomes]:  # It may be the outcome of what a task in the background waits for.
-            if any(outcome in each.outcomes and each.complete(outcome) for each in self._fakes()):
+            if any(outcome in each.outcomes and each.complete_where(_is_background, outcome) for each in self._fakes()):
                 call.outcomes.remove(outcome)
                 self._settle(call)
         return self._reply(call)
@@ -233,7 +240,9 @@ class Asynchronous:
             found.append(str(error) if isinstance(error, BrokenError) else f"close {raised(error)}")
         leaked = [each for each in loop.tasks if not each.done()]
         names = [getattr(each.get_coro(), "__qualname__", "a task") for each in leaked]
-        found += [f"the task {name} has not ended{_where(task)}" for name, task in zip(names, leaked, strict=True)]
+        found += [
+            f"the task {name} has not ended; it waits{_where(task)}" for name, task in zip(names, leaked, strict=True)
+        ]
         found += loop.faults
         found += [f"nobody retrieved an exception: the SUT {raised(error)}" for error in loop.unretrieved()]
         return found[0] if found else ""
@@ -289,7 +298,7 @@ class Asynchronous:
             self._settle(call)
             self._finish(call)
             if not call.task.done():
-                raise BrokenError(f"{call.event} does not end when it is cancelled: it waits{_where(call.task)}")
+                raise BrokenError(f"{call.event} does not end when it is cancelled; it waits{_where(call.task)}")
             if not call.task.cancelled():
                 call.task.exception()
 
@@ -297,7 +306,7 @@ class Asynchronous:
         self._waited = self._waited or self._loop.waited
 
     def _next(self, call: Call) -> Waiting | None:
-        waiting = [each for each in call.waiting if not each.future.done() and not each.hangs]
+        waiting = [each for each in call.waiting if each.pending]
         return min(waiting, key=lambda each: each.task is not call.task, default=None)
 
     def _finish(self, call: Call, *, one: bool = False) -> None:
@@ -323,7 +332,7 @@ class Asynchronous:
         event = self._machine.events.get(call.event)
         if not call.task.done():
             real = self._loop.outstanding()
-            waits = f" within {self._wait:g} s: it waits for {real}" if real else f": it waits{_where(call.task)}"
+            waits = f" within {self._wait:g} s; it waits for {real}" if real else f"; it waits{_where(call.task)}"
             raise BrokenError(f"{call.event} does not return{waits}")
         error = asyncio.CancelledError() if call.task.cancelled() else call.task.exception()
         if error is None:
@@ -345,6 +354,10 @@ class Asynchronous:
 async def _called(method: Callable[..., object], *args: str) -> object:
     found = method(*args)
     return await found if inspect.isawaitable(found) else found
+
+
+def _is_background(waiting: Waiting) -> bool:
+    return waiting.call is None or waiting.call.task.done()
 
 
 def _is_error(result: object) -> bool:

@@ -72,7 +72,7 @@ class Failure:
     def kind(self) -> tuple[object, ...]:
         """A key that is equal for failures with the same cause."""
         if self.at_end:
-            return ("at the end", self.broken)
+            return ("at the end", self.broken.partition(";")[0])  # without the place
         where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)

@@ -25,7 +25,6 @@ from fsm.machine.versions import meant, within
 from fsm.recordings import either
 from fsm.sut import SUT, BrokenError, UnsupportedError
 
-
 GRACE: Final = 1.0  # number of seconds for which an async SUT may run beyond the time limit of its waits
 
 

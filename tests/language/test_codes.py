@@ -54,6 +54,21 @@ SHUTTERS = """\
 from transitions import Machine
 shutter = Machine(states=["up", "down"], initial="up", transitions=[["pull", "up", "down"]])
 """
+ASYNC_DOORS = """\
+class Nameless:
+    async def push(self): ...
+
+class Door(Nameless):
+    state = "CLOSED"
+    def shows(self): return self.state
+
+class Slow(Nameless):
+    async def shows(self): return "CLOSED"
+
+class Handmade(Door):
+    def begin(self, event): ...
+    def end(self, event): ...
+"""
 APART = 'cannot  = ["ajar", "gone"]'
 WARP = 'moves  = { shut = "ajar" }'
 PLACES = {
@@ -157,6 +172,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "node-7.json": (RECORDINGS.parent / "fleet" / "node-7.json").read_bytes(),
         "lamp.json": '{"states": ["off", "on"], "initial": "off"}',
         "shuter.py": "(",
+        "async_doors.py": ASYNC_DOORS,
         "shutter.py": SHUTTERS,
         "shutters.py": SHUTTERS
         + "awning = Machine(states=['in', 'out'], initial='in', transitions=[['roll', 'in', 'out']])\n",
