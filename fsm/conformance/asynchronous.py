@@ -364,6 +364,10 @@ def _is_error(result: object) -> bool:
     return isinstance(result, BaseException) or (isinstance(result, type) and issubclass(result, BaseException))
 
 
+def _name(task: asyncio.Task[Any]) -> str:
+    return str(getattr(task.get_coro(), "__qualname__", "without a name"))
+
+
 def _where(task: asyncio.Task[Any]) -> str:
     """Return the place at which *task* waits, in the user's code if possible."""
     places, coroutine = [], task.get_coro()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fsm.conformance.asynchronous import Waiting
 
 SPINS: Final = 10_000  # number of turns without a pause after which a loop counts as spinning
+RESOLUTION: Final = 1e-6  # timers that differ by fewer seconds fire together
 ENDING: Final = 10  # maximum number of times to cancel the tasks of a loop before it is closed
 WAIT: Final = 5.0  # default for the number of seconds to wait in real time for each answer
 
@@ -109,6 +110,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._answered: Callable[[], bool] = lambda: False
         self._waiter = _Selector(self._idle, self._turned)
         super().__init__(self._waiter)
+        self.__dict__["_clock_resolution"] = RESOLUTION  # of asyncio: a real clock's would be lost in large times
         self._own = len(self._waiter.get_map())  # the loop's own sockets, through which other threads wake it
 
     def settle(self, *, until: float | None = None, answered: Callable[[], bool] = lambda: False) -> None:

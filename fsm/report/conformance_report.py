@@ -148,10 +148,9 @@ def text(
         late = "; then the time for the search was over" if search.cut else ""
         late = "; then the SUT no longer answered" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
-    if tested.waited:
-        yield from layout.wrapped(f"not reproducible: the SUT waited for {tested.waited} in real time")
-    if tested.told:
-        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
+    told = f"{words.plural(tested.told, 'event')} checked against the calls" if tested.told else ""
+    waited = f"not reproducible: the SUT waited for {tested.waited} in real time" if tested.waited else ""
+    yield from layout.notes(*filter(None, [waited, told]))
     yield from _unreached_lines(tested, layout)
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (
