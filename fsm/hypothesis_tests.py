@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from hypothesis.stateful import RuleBasedStateMachine
 
     from fsm.machine import Machine
-    from fsm.sut import SUT
+    from fsm.sut import SUT, AsyncSUT
 
 
 def stateful(
-    machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
+    machine: Machine, sut: str | Callable[[], SUT | AsyncSUT], *, profile: str | None = None
 ) -> type[RuleBasedStateMachine]:
     """Return a Hypothesis state machine that tests a SUT against *machine*.
 

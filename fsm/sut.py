@@ -1,8 +1,9 @@
 """Protocols for implementations to be tested.
 
-A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other protocols are
-optional, and are recognized with :func:`isinstance`. Without a method ``outputs``, the outputs of the SUT are not
-compared. Without the methods ``begin`` and ``end``, states that exist only during a call are not tested.
+A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` or :class:`AsyncSUT` is required. The
+other protocols are optional, and are recognized with :func:`isinstance`. Without a method ``outputs``, the outputs of
+the SUT are not compared. Without the methods ``begin`` and ``end``, states that exist only during a call are not
+tested, unless the methods of the SUT are async.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -82,6 +83,13 @@ class SUT(Protocol):
 
     def close(self) -> None:
         """Release all resources. The SUT is not used afterwards."""
+
+
+class AsyncSUT(Protocol):
+    """An object with ``async def`` methods. It has either a method ``do``, or one for each event of the machine."""
+
+    def shows(self) -> str:
+        """Return the visible state, as :meth:`SUT.shows` does."""
 
 
 @runtime_checkable

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import logging
-import time
 from pathlib import Path
 
 import by_hand
@@ -48,10 +47,6 @@ def main():
     for kind in [*DEFECTS, Connection]:
         found = [sum(test(kind, seed) for seed in SEEDS) for test in (by_fsm, by_a_person)]
         print(f"{kind.__name__ if kind in DEFECTS else 'no defect':<36}{found[0]:>5}{found[1]:>9}")
-    for test in by_fsm, by_a_person:
-        before = time.perf_counter()
-        test(Connection, 1)
-        print(f"seconds without a defect, {test.__name__}: {time.perf_counter() - before:.1f}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
+from types import CodeType
 from typing import Any, Final, Literal, cast
 
 from fsm.conformance.failure import METHODS, place, raised
 from fsm.conformance.virtual_loop import CALL, WAIT, Call, VirtualLoop
 from fsm.errors import refused
 from fsm.machine import Machine, Moves, Outcome
-from fsm.sut import SUT, BrokenError, UnsupportedError, arranger
+from fsm.sut import SUT, AsyncSUT, BrokenError, UnsupportedError, arranger
 
 CANCELLED: Final = "cancelled"  # name of the outcome for which the test cancels the call
 
@@ -47,8 +48,8 @@ class Waiting:
         except Exception as error:  # noqa: BLE001  (it is what the fake raises)
             result = error
         if _is_error(result):
-            error = cast("Callable[[], Exception]", result)() if isinstance(result, type) else cast("Exception", result)
-            self.future.set_exception(error.with_traceback(None))
+            raises: BaseException = result() if isinstance(result, type) else cast("BaseException", result)
+            self.future.set_exception(raises.with_traceback(None))
         elif not self.hangs:
             self.future.set_result(result)
 
@@ -120,7 +121,7 @@ async def next_timer() -> bool:
     return when is not None
 
 
-def made(factory: Callable[[], SUT], machine: Machine, *, timeout: float | None = None) -> SUT:
+def made(factory: Callable[[], SUT | AsyncSUT], machine: Machine, *, timeout: float | None = None) -> SUT:
     """Return the SUT that *factory* makes, in an adapter if it has ``async def`` methods.
 
     *timeout* limits the seconds for which the adapter waits for each answer in real time.
@@ -128,7 +129,7 @@ def made(factory: Callable[[], SUT], machine: Machine, *, timeout: float | None 
     sut: Any = factory if isinstance(factory, type) else factory()
     methods = [method_name(name) for name in machine.events]
     if not any(inspect.iscoroutinefunction(getattr(sut, name, None)) for name in (*METHODS, "close", *methods)):
-        return factory() if isinstance(factory, type) else cast("SUT", sut)
+        return cast("SUT", factory() if isinstance(factory, type) else sut)
     of = f"python:{sut.__module__}:{getattr(sut, '__qualname__', type(sut).__qualname__)}"
     if hands := [name for name in ("begin", "end") if hasattr(sut, name)]:
         hint = "remove them: a call that waits is in progress, and fsm ends it"
@@ -150,7 +151,7 @@ def method_name(event: str) -> str:
 class Asynchronous:
     """A SUT whose calls run on an event loop with a virtual clock, and may be in progress between steps."""
 
-    def __init__(self, factory: Callable[[], SUT], like: object, machine: Machine, wait: float) -> None:
+    def __init__(self, factory: Callable[[], SUT | AsyncSUT], like: object, machine: Machine, wait: float) -> None:
         self._factory, self._machine, self._wait = factory, machine, wait
         self._sut: Any = None
         self._loop = VirtualLoop(wait)
@@ -370,7 +371,8 @@ def _name(task: asyncio.Task[Any]) -> str:
 
 def _where(task: asyncio.Task[Any]) -> str:
     """Return the place at which *task* waits, in the user's code if possible."""
-    places, coroutine = [], task.get_coro()
+    places: list[tuple[CodeType, int]] = []
+    coroutine: object = task.get_coro()
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         places.append((frame.f_code, frame.f_lineno))
         coroutine = getattr(coroutine, "cr_await", None)

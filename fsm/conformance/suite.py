@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from math import inf
 from typing import Final
@@ -31,7 +32,7 @@ from fsm.machine.product.system import System
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
-from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, RealTime, Stimulus
+from fsm.sut import SUT, AsyncSUT, Costly, Crashing, Emitting, Limited, Overlapping, RealTime, Stimulus
 
 MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -41,7 +42,7 @@ REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave t
 
 def conform(
     machine: Machine | System,
-    sut: str | Callable[[], SUT],
+    sut: str | Callable[[], SUT | AsyncSUT],
     *,
     profile: str | None = None,
     name: str = "",
@@ -75,8 +76,8 @@ def conform(
     sut_profile = profile
     if isinstance(machine, System):
         machine, profile = flatten(machine.under(profile)), None
-    factory = find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut
-    tested = made(factory, machine)
+    factory = partial(made, find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut, machine)
+    tested = factory()
     if threads > 1:
         refuse_serial(tested)
     with closing(tested):
@@ -126,7 +127,7 @@ def conform(
 
 def replay(
     machine: Machine,
-    factory: Callable[[], SUT],
+    factory: Callable[[], SUT | AsyncSUT],
     steps: Iterable[Stimulus],
     *,
     profile: str | None = None,
@@ -260,7 +261,7 @@ class PropertyTestResult:
 def run_property_test(
     machine: Machine,
     stated: Property,
-    factory: Callable[[], SUT],
+    factory: Callable[[], SUT | AsyncSUT],
     *,
     profile: str | None = None,
     examples: int = 20,

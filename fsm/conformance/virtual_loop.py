@@ -196,7 +196,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._futures.append(_Future(next(self._numbers), loop=self))
         return self._futures[-1]
 
-    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]  # noqa: ANN401
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:  # noqa: ANN401
         own = self.get_task_factory() is None
         task = _Task(next(self._numbers), coro, loop=self, **options) if own else super().create_task(coro, **options)
         self.tasks.append(task)
@@ -207,10 +207,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._jobs = [*(each for each in self._jobs if not each.done()), job]
         return job
 
-    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401
         return self._keep(await super().subprocess_exec(*args, **options))
 
-    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401
         return self._keep(await super().subprocess_shell(*args, **options))
 
     def _keep(self, made: tuple[asyncio.SubprocessTransport, Any]) -> tuple[asyncio.SubprocessTransport, Any]:

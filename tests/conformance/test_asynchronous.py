@@ -153,7 +153,7 @@ class Retrieving(Forgetting):
 
 class Calling(Job):
     async def working(self) -> None:
-        asyncio.get_running_loop().call_soon({}.__getitem__, "boom")
+        asyncio.get_running_loop().call_soon({"": 0}.__getitem__, "boom")
         await super().working()
 
 
@@ -394,6 +394,11 @@ class Subprocess(Job):
         assert await process.wait() == 0
 
 
+def answer(to: socket.socket) -> None:
+    time.sleep(0.005)
+    to.send(b"x")
+
+
 class Sockets(Job):
     answers = True
 
@@ -402,7 +407,7 @@ class Sockets(Job):
         with ours, theirs:
             ours.settimeout(0)
             if self.answers:
-                asyncio.get_running_loop().run_in_executor(None, lambda: (time.sleep(0.005), theirs.send(b"x")))
+                asyncio.get_running_loop().run_in_executor(None, answer, theirs)
             assert await asyncio.get_running_loop().sock_recv(ours, 1) == b"x"
 
 
