@@ -154,11 +154,11 @@ class Asynchronous:
     def __init__(self, factory: Callable[[], SUT | AsyncSUT], like: object, machine: Machine, wait: float) -> None:
         self._factory, self._machine, self._wait = factory, machine, wait
         self._sut: Any = None
-        self._loop = VirtualLoop(wait)
+        self._loop = VirtualLoop(wait)  # Each test has another one.
+        self._loop.close()
         self._calls: dict[str, Call] = {}
         self._outcomes: list[str] = []
         self._suspends = False  # whether the next call must be in progress after its beginning
-        self._ended = True
         self._waited = ""
         for name in ("outputs", "fields", "record", "costly", "never", "unasked"):
             if hasattr(like, name):  # The kit recognizes optional methods by their presence.
@@ -166,7 +166,7 @@ class Asynchronous:
 
     def reset(self) -> None:
         self.close()
-        self._loop, self._ended = VirtualLoop(self._wait), False
+        self._loop = VirtualLoop(self._wait)
         self._calls.clear()
         self._outcomes.clear()
         if not hasattr(self._sut, "reset"):
@@ -227,7 +227,9 @@ class Asynchronous:
         return self._waited
 
     def leftovers(self) -> str:
-        self._ended, loop = True, self._loop
+        if self._loop.is_closed():  # An error has ended the test already.
+            return ""
+        loop = self._loop
         found: list[str] = []
         try:
             self._cancel_calls()
@@ -246,15 +248,13 @@ class Asynchronous:
         ]
         found += loop.faults
         found += [f"nobody retrieved an exception: the SUT {raised(error)}" for error in loop.unretrieved()]
+        self._note_waiting()
+        loop.close()
         return found[0] if found else ""
 
     def close(self) -> None:
-        if self._loop.is_closed():
-            return
-        if not self._ended:
+        if not self._loop.is_closed():
             self.leftovers()
-        self._note_waiting()
-        self._loop.close()
 
     def _fakes(self) -> Iterator[Fake]:
         return (each for each in vars(self._sut).values() if isinstance(each, Fake))

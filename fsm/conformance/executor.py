@@ -223,7 +223,8 @@ class Execution:
     def finish(self) -> None:
         """End the test. If there is a property, first take the steps that fairness requires, and then check it."""
         if self.watch is None:
-            if self._tidy is not None and not self.failed and (left := self._tidy.leftovers()):
+            left = self._tidy.leftovers() if self._tidy is not None else ""
+            if left and not self.failed:
                 raise self._failure_error(Failure(broken=f"after the test, {left}", at_end=True))
             return
         for _ in range(self.watch.patience + 1):
