@@ -10,42 +10,17 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fsm.conformance.failure import raised
-
-if TYPE_CHECKING:
-    from fsm.conformance.asynchronous import Waiting
+from fsm.conformance.fake import CALL, Call
 
 SPINS: Final = 10_000  # number of turns without a pause after which a loop counts as spinning
 RESOLUTION: Final = 1e-6  # timers that differ by fewer seconds fire together
 ENDING: Final = 10  # maximum number of times to cancel the tasks of a loop before it is closed
 WAIT: Final = 5.0  # default for the number of seconds to wait in real time for each answer
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class Call:
-    """A call of the tested class, with the outcomes that its next stages should have.
-
-    ``waiting`` and ``timers`` belong to the call and to the tasks that it has started. ``as_arranged`` is false if the
-    call has returned although it should be in progress.
-    """
-
-    event: str
-    outcomes: list[str] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
-    timers: list[asyncio.TimerHandle] = field(default_factory=list)
-    cancelled: bool = False
-    as_arranged: bool = True
-    task: asyncio.Task[Any] = field(init=False)
-
-
-CALL: Final[ContextVar[Call | None]] = ContextVar("fsm_call", default=None)
-"""The call during which the current task was started."""
 
 
 class _Future(asyncio.Future[Any]):

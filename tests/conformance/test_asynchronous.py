@@ -60,7 +60,7 @@ ignores = ["*"]
 
 
 class Busy(Exception):  # noqa: N818
-    """A run is going on, or is over."""
+    """A run is in progress, or is over."""
 
 
 class Job:
@@ -508,6 +508,6 @@ def test_random_classes_with_a_defect_fail_unless_nothing_can_be_noticed() -> No
 
 
 def _returns(machine: fsm.Machine) -> bool:
-    """Check that no call can go on forever."""
+    """Check that every call can end."""
     ends = (way for event in machine.events.values() for cell in event.ends.values() for way in cell.outcomes)
     return not any(way.begins for way in ends)

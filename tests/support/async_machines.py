@@ -1,7 +1,7 @@
 """Classes with ``async def`` methods that are made from a machine, and are right by construction.
 
 They read the cells of the machine as a person would, and share no code with the engines of fsm. A call that takes time
-awaits a fake, from whose result it learns how it goes on.
+awaits a fake, whose result is the name of its next outcome.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from fsm.conformance.asynchronous import Fake
+from fsm.conformance.fake import Fake
 from fsm.machine import Cannot, Moves, Refuses
 from fsm.sut import UnsupportedError
 
