@@ -51,7 +51,8 @@ def made(factory: Callable[[], SUT | AsyncSUT], machine: Machine, *, timeout: fl
     """
     sut: Any = factory if isinstance(factory, type) else factory()
     methods = [method_name(name) for name in machine.events]
-    if not any(inspect.iscoroutinefunction(getattr(sut, name, None)) for name in (*METHODS, "close", *methods)):
+    called = (*METHODS, "close", *([] if hasattr(sut, "do") else methods))
+    if not any(inspect.iscoroutinefunction(getattr(sut, name, None)) for name in called):
         return cast("SUT", factory() if isinstance(factory, type) else sut)
     of = f"python:{sut.__module__}:{getattr(sut, '__qualname__', type(sut).__qualname__)}"
     if hands := [name for name in ("begin", "end") if hasattr(sut, name)]:

@@ -374,6 +374,21 @@ def test_an_object_with_a_reset_is_kept() -> None:
     assert made == 1
 
 
+def test_an_object_with_a_synchronous_do_runs_on_no_loop() -> None:
+    """It may use loops of its own, and have async methods with the names of events."""
+
+    class Own(Simulated):
+        async def run(self) -> None:
+            raise AssertionError
+
+        def reset(self) -> None:
+            asyncio.run(asyncio.sleep(0))
+            super().reset()
+
+    found = conform(JOB, partial(Own, JOB), examples=0)
+    assert found.failures == ()
+
+
 def test_hypothesis_runs_it_too() -> None:
     stateful(JOB, Job).TestCase().runTest()
     with pytest.raises(AssertionError, match=r"run was cancelled, although|violation"):
