@@ -97,7 +97,8 @@ class Tested:
     right names.
 
     If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the
-    events that the SUT sent, or is ``None`` if they were not checked.
+    events that the SUT sent, or is ``None`` if they were not checked. ``waited`` names what the SUT has waited for in
+    real time, so that the tests may not be reproducible.
     """
 
     sut: str
@@ -116,6 +117,7 @@ class Tested:
     judge: str = ""
     covered: tuple[Covered, ...] = ()
     told: int | None = None
+    waited: str = ""
 
     @property
     def race(self) -> Race | None:
