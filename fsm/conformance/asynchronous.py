@@ -19,6 +19,7 @@ from fsm.conformance.fake import CALL, Call, Fake, Waiting
 from fsm.conformance.virtual_loop import WAIT, VirtualLoop
 from fsm.errors import refused
 from fsm.machine import Machine, Moves, Outcome
+from fsm.machine.terms import Argument
 from fsm.sut import SUT, AsyncSUT, BrokenError, UnsupportedError, arranger
 
 CANCELLED: Final = "cancelled"  # name of the outcome for which the test cancels the call
@@ -101,10 +102,10 @@ class Asynchronous:
     def shows(self) -> str:
         return cast("str", self._sut.shows())
 
-    def do(self, event: str) -> str:
+    def do(self, event: str, **given: Argument) -> str:
         if self._machine.events[event].interrupts:
             self._cancel_calls()
-        call = self._start(event, *self._method(event))
+        call = self._start(event, *self._method(event), **given)
         self._finish(call)
         for outcome in [*call.outcomes]:  # It may be the outcome of what a task in the background waits for.
             if any(outcome in each.outcomes and each.complete_where(_is_background, outcome) for each in self._fakes()):
@@ -112,8 +113,8 @@ class Asynchronous:
                 self._settle(call)
         return self._reply(call)
 
-    def begin(self, event: str) -> str | None:
-        call = self._start(event, *self._method(event))
+    def begin(self, event: str, **given: Argument) -> str | None:
+        call = self._start(event, *self._method(event), **given)
         waiting = self._next(call)
         if waiting is not None and call.outcomes and call.outcomes[0] in waiting.fake.outcomes:
             self._go_on(call)
@@ -201,11 +202,11 @@ class Asynchronous:
         self._reply(call)
         return call.task.result() if call.task.exception() is None else None
 
-    def _start(self, event: str, method: Callable[..., object], *args: str) -> Call:
+    def _start(self, event: str, method: Callable[..., object], *args: str, **given: Argument) -> Call:
         call, context = Call(event=event, outcomes=self._outcomes), copy_context()
         self._last, self._outcomes, suspends, self._suspends = call, [], self._suspends, False
         context.run(CALL.set, call)
-        call.task = self._loop.create_task(_called(method, *args), context=context)
+        call.task = self._loop.create_task(_called(method, *args, **given), context=context)
         self._settle(call)
         call.as_arranged = not suspends or not call.task.done()
         return call
@@ -276,8 +277,8 @@ class Asynchronous:
         return next((way.reply[0] for way in ways if way.name == CANCELLED and way.reply), "CANCELLED")
 
 
-async def _called(method: Callable[..., object], *args: str) -> object:
-    found = method(*args)
+async def _called(method: Callable[..., object], *args: str, **given: Argument) -> object:
+    found = method(*args, **given)
     return await found if inspect.isawaitable(found) else found
 
 

@@ -25,6 +25,7 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.conformance.virtual_loop import SPINS, VirtualLoop
 from fsm.hypothesis_tests import stateful
+from fsm.language.library import load
 from fsm.mutation import mutants
 
 if TYPE_CHECKING:
@@ -526,3 +527,35 @@ def _returns(machine: fsm.Machine) -> bool:
     """Check that every call can end."""
     ends = (way for event in machine.events.values() for cell in event.ends.values() for way in cell.outcomes)
     return not any(way.begins for way in ends)
+
+
+@pytest.mark.slow
+def test_async_methods_get_the_arguments_of_their_events() -> None:
+    class Safe:
+        def __init__(self, limit: int = 2) -> None:
+            self.state, self.failures, self.limit = "locked", 0, limit
+
+        def shows(self) -> str:
+            return self.state
+
+        async def enter(self, code: int) -> str:
+            await asyncio.sleep(1)
+            if self.state != "locked":
+                return "ALREADY_OPEN" if self.state == "open" else "BLOCKED"
+            if code == 2:
+                self.state, self.failures = "open", 0
+                return "ok"
+            self.failures += 1
+            if self.failures <= self.limit:
+                return "WRONG"
+            self.state = "blocked"
+            return "BLOCKED"
+
+        async def shut(self) -> str:
+            self.state = "locked" if self.state == "open" else self.state
+            return "ok"
+
+    safe = load("examples/models/safe.toml")
+
+    assert not conform(safe, Safe).failures
+    assert conform(safe, partial(Safe, 3)).failures
