@@ -180,8 +180,8 @@ class Monitor:
                 (args if name in args else fields).pop(name)
                 self._notes["value not understood"] += 1
                 if self._own and not self._unread:
-                    what = f"{self.machine.name} has no argument {error} of '{seen.event}'"
-                    self._unread = f"line {line}: {what if isinstance(error, KeyError) else error}"
+                    none = f"{self.machine.name} has no argument {error} of '{seen.event}'"
+                    self._unread = f"line {line}: {none if isinstance(error, KeyError) else error}"
         return msgspec.structs.replace(seen, args=args or None, fields=fields or None)
 
     def _count(self) -> None:
