@@ -288,7 +288,7 @@ def test_the_reply_to_a_call_is_explained_by_the_values() -> None:
     ("line", "said"),
     [
         ({"args": {"code": "x"}}, "line 2: code is 'x', but it must be an integer"),
-        ({"args": {"cod": 1}}, "line 2: safe has no argument 'cod' of 'enter'"),
+        ({"args": {"cod": 1}}, "line 2: the machine has no argument 'cod' of 'enter'"),
         ({"args": {"code": True}}, "line 2: code is True, but it must be an integer"),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from naive import Asking, beliefs
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from naive import Situation
 
     from fsm.machine import Outcome
-    from fsm.machine.terms import Argument, Variable
     from fsm.trace import Observation
 
+Argument: TypeAlias = "int | bool | str"
+Variable: TypeAlias = Any
+"""A variable of :mod:`fsm.machine.terms`, of which only the fields are read."""
 UNKNOWN = "?"
 WIDEST = 2_000
 
