@@ -23,7 +23,7 @@ from fsm.machine.product.system import System
 from fsm.monitor.beliefs import BeliefStep, shared
 from fsm.monitor.diagnosis import Explained
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
-from fsm.monitor.extra_rules import FieldClauses, FreshIds
+from fsm.monitor.extra_rules import FieldClauses, FreshIds, understood
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
 from fsm.monitor.timer_watch import TimerWatch
@@ -182,22 +182,6 @@ class Monitor:
         shown = shown_parts(seen.shows) if self._parts and seen.shows else ()
         return next((("part", name, self._parts) for name in shown if name not in self._parts), None)
 
-    def _understood(self, seen: Observation, line: int) -> Observation:
-        """Return *seen* without arguments and values of variables that the machine does not have."""
-        row = self._dynamics.row(seen.event)
-        known = {**self._shown, **(self._dynamics.table.rows[row].event.arguments if row >= 0 else {})}
-        args, fields = dict(seen.args or {}), dict(seen.fields or {})
-        for name, value in (*args.items(), *((each, fields[each]) for each in fields.keys() & self._shown)):
-            try:
-                known[name].encoded(value)
-            except (KeyError, ValueError) as error:
-                (args if name in args else fields).pop(name)
-                self._notes["value not understood"] += 1
-                if self._own and not self._unread:
-                    what = f"{self.machine.name} has no argument {error} of '{seen.event}'"
-                    self._unread = f"line {line}: {what if isinstance(error, KeyError) else error}"
-        return msgspec.structs.replace(seen, args=args or None, fields=fields or None)
-
     def _count(self) -> None:
         if self._compiled is not None:
             self._compiled.count()
@@ -277,7 +261,10 @@ class Monitor:
     def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         if seen.args or (seen.fields and self._shown):
-            seen = self._understood(seen, place.number)
+            event = self.machine.words().get(seen.event)
+            seen, wrong = understood(seen, event.arguments if event else {}, self._shown)
+            self._notes["value not understood"] += len(wrong)
+            self._unread = self._unread or (f"line {place.number}: {wrong[0]}" if wrong and self._own else "")
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
         if seen.phase == "gap":
