@@ -123,11 +123,9 @@ class Table:
         return row
 
     def agree(self, row: int, other: int) -> bool:
-        """Check whether two rows have the same event, and may have the same arguments."""
         return row == other
 
     def arguments(self, _row: int) -> dict[str, Argument]:
-        """Return the known arguments of a row."""
         return {}
 
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
@@ -135,7 +133,6 @@ class Table:
         return state
 
     def visible(self, _state: int) -> dict[str, Argument]:
-        """Return the values that are shown in a state."""
         return {}
 
     def loosened(self, way: Way) -> Way:

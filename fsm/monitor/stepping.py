@@ -292,9 +292,10 @@ class Beliefs:
             return None
         tolerated, left = certain(kept.configurations)
         configurations, starts = numbered(left)
-        table = self._dynamics.table
-        since, initial = self._dynamics.bits(configurations), table.bare(table.initial)
-        cells = frozenset((table.rows[row].index, table.bare(state)) for row, state in kept.cells)
+        since, table, cells = self._dynamics.bits(configurations), self._dynamics.table, kept.cells
+        initial = table.bare(table.initial)
+        if table.data:
+            cells = frozenset((table.rows[row].index, table.bare(state)) for row, state in cells)
         row, calls = self._dynamics.row, self._dynamics.calls
         if note:
             since = self.everything.since

@@ -69,14 +69,15 @@ class Unrolled:
         self.plain = replace(machine, states=states, events=events, initial=written(machine.initial, initial), data={})
 
     def _event(self, event: Event, given: dict[str, Argument]) -> Event:
-        name, cells, ends = written(event.name, given), dict[str, Cell](), dict[str, Cell]()
+        name, cells, ends = written(event.name, given), dict[str, Cell](), dict[str, Moves]()
         unknown = UNKNOWN in given.values()
         wrong = not unknown and any(value not in [*domain(event.arguments[each])] for each, value in given.items())
         for state, values in () if unknown else self.values.items():
             bare = state.partition("(")[0]
             cells[state] = self._cell(event, event.cells[bare], bare, values, given, wrong=wrong)
             if bare in event.ends:
-                ends[state] = self._cell(event, event.ends[bare], bare, values, given, wrong=wrong)
+                end = self._cell(event, event.ends[bare], bare, values, given, wrong=wrong)
+                ends |= {state: end} if isinstance(end, Moves) else {}
         return replace(event, name=name, rpc="", cells=cells, ends=ends or event.ends, arguments={})
 
     def _cell(

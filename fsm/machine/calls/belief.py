@@ -108,9 +108,10 @@ class Dynamics(Unobserved):
 
     def key(self, seen: Observation) -> Key:
         """Return the fields of *seen* that affect legality, including the shown values of variables."""
-        data = self.table.machine.data
-        shown = {name: value for name, value in (seen.fields or {}).items() if name in data} if data else None
-        return key(structs.replace(seen, args={**(seen.args or {}), **shown}) if shown else seen)
+        if seen.fields and (data := self.table.machine.data):
+            shown = {name: value for name, value in seen.fields.items() if name in data}
+            seen = structs.replace(seen, args={**(seen.args or {}), **shown})
+        return key(seen)
 
     def place(self, seen: Key) -> int:
         """Return the row of the event of *seen* with its arguments, or -1 if it is not an event of the machine."""
@@ -126,6 +127,8 @@ class Dynamics(Unobserved):
 
     def bits(self, configurations: Configurations) -> int:
         """Return the states of *configurations* as a bit set, without what is known about values."""
+        if self.table.data is None:
+            return bits(configurations)
         return sum(1 << state for state in {self.table.bare(each.state) for each in configurations})
 
     def calls(self, row: int) -> bool:

@@ -104,7 +104,7 @@ class ValuedTable(Table):
 
     def learned(self, state: int, shown: Mapping[str, Argument]) -> int:
         bare, values = self.numbers.listed[state]
-        pairs = list(zip(self.data.variables, values, strict=True))
+        pairs = zip(self.data.variables, values, strict=True)
         found = tuple(each.encoded(shown[each.name]) if each.name in shown else value for each, value in pairs)
         agree = all(old is None or old == new for old, new in zip(values, found, strict=True))
         return self.number(bare, found) if agree else -1
