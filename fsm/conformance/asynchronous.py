@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
+from functools import partial
 from types import CodeType
 from typing import Any, Final, Literal, cast
 
@@ -105,7 +106,7 @@ class Asynchronous:
     def do(self, event: str, **given: Argument) -> str:
         if self._machine.events[event].interrupts:
             self._cancel_calls()
-        call = self._start(event, *self._method(event), **given)
+        call = self._start(event, *self._method(event, given))
         self._finish(call)
         for outcome in [*call.outcomes]:  # It may be the outcome of what a task in the background waits for.
             if any(outcome in each.outcomes and each.complete_where(_is_background, outcome) for each in self._fakes()):
@@ -114,7 +115,7 @@ class Asynchronous:
         return self._reply(call)
 
     def begin(self, event: str, **given: Argument) -> str | None:
-        call = self._start(event, *self._method(event), **given)
+        call = self._start(event, *self._method(event, given))
         waiting = self._next(call)
         if waiting is not None and call.outcomes and call.outcomes[0] in waiting.fake.outcomes:
             self._go_on(call)
@@ -188,12 +189,12 @@ class Asynchronous:
         cells = getattr(self._machine.events[event], of).values()
         return [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
 
-    def _method(self, event: str) -> tuple[Callable[..., object], *tuple[str, ...]]:
+    def _method(self, event: str, given: Mapping[str, Argument]) -> tuple[Callable[..., object], *tuple[str, ...]]:
         if hasattr(self._sut, "do"):
-            return self._sut.do, event
+            return partial(self._sut.do, **given), event
         if (method := getattr(self._sut, method_name(event), None)) is None:
             raise UnsupportedError(f"it has no method {method_name(event)}")
-        return (method,)
+        return (partial(method, **given),)
 
     def _run(self, what: str, method: Callable[[], object]) -> object:
         """Call *method* and return its result, once it has ended."""
@@ -202,11 +203,11 @@ class Asynchronous:
         self._reply(call)
         return call.task.result() if call.task.exception() is None else None
 
-    def _start(self, event: str, method: Callable[..., object], *args: str, **given: Argument) -> Call:
+    def _start(self, event: str, method: Callable[..., object], *args: str) -> Call:
         call, context = Call(event=event, outcomes=self._outcomes), copy_context()
         self._last, self._outcomes, suspends, self._suspends = call, [], self._suspends, False
         context.run(CALL.set, call)
-        call.task = self._loop.create_task(_called(method, *args, **given), context=context)
+        call.task = self._loop.create_task(_called(method, *args), context=context)
         self._settle(call)
         call.as_arranged = not suspends or not call.task.done()
         return call
@@ -277,8 +278,8 @@ class Asynchronous:
         return next((way.reply[0] for way in ways if way.name == CANCELLED and way.reply), "CANCELLED")
 
 
-async def _called(method: Callable[..., object], *args: str, **given: Argument) -> object:
-    found = method(*args, **given)
+async def _called(method: Callable[..., object], *args: str) -> object:
+    found = method(*args)
     return await found if inspect.isawaitable(found) else found
 
 

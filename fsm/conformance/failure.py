@@ -15,7 +15,7 @@ from traceback import walk_tb
 from types import CodeType
 from typing import Final
 
-from fsm.conformance.boundaries import Side
+from fsm.conformance.boundaries import GuardSide
 from fsm.conformance.crash import Ended
 from fsm.conformance.plan import Doing, Edge, Plan, Point
 from fsm.machine import Clause
@@ -134,7 +134,7 @@ class Cover:
     compared: Counter[tuple[int, int]] = field(default_factory=Counter)
     arranged: set[tuple[Point, Stimulus]] = field(default_factory=set)
     ways: Counter[int] = field(default_factory=Counter)
-    sides: Counter[Side] = field(default_factory=Counter)
+    sides: Counter[GuardSide] = field(default_factory=Counter)
     steps: int = 0
     shown: bool = False
     heard: bool = False

@@ -25,7 +25,7 @@ from fsm.conformance.tested import Tested, obstacles
 from fsm.conformance.tours import DistinguishingSequences, FrugalTour
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
-from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
+from fsm.machine.conditions import Compare, Emits, EmitsOnly, StepEmits, atoms
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
@@ -290,7 +290,10 @@ def run_property_test(
     >>> result.failure, result.untested
     (None, '')
     """
-    if why := untestable(stated):
+    why = untestable(stated)
+    if any(isinstance(part, Compare) for each in conditions_of(stated.claim) for part in atoms(each.means)):
+        why = "the property is about values of variables, which tests of properties do not follow"
+    if why:
         return PropertyTestResult(of=stated, untested=why, unwatchable=True)
     with closing(made(factory, machine)) as sut:
         overlaps = isinstance(sut, Overlapping)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, cached_property
 
-from fsm.conformance.boundaries import Side
+from fsm.conformance.boundaries import GuardSide
 from fsm.conformance.failure import Cover, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
@@ -175,7 +175,7 @@ class Tested:
         return {obstacle: tuple(pairs) for obstacle, pairs in sorted(found.items())}
 
     @cached_property
-    def sides(self) -> Mapping[Side, str]:
+    def sides(self) -> Mapping[GuardSide, str]:
         """The sides of the comparisons in guards, each with the reason why it was not exercised, or an empty text."""
         plan = self.oracle.plan
         planned = {side for edge in plan.edges for side in plan.sides(edge)}

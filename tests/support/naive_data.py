@@ -33,7 +33,8 @@ WIDEST = 2_000
 
 def domain(variable: Variable) -> Sequence[Argument]:
     if variable.words:
-        return variable.words
+        words: Sequence[Argument] = variable.words
+        return words
     if variable.truth:
         return (False, True)
     return range(variable.low, (BEYOND if variable.beyond == "scope" else variable.high) + 1)
