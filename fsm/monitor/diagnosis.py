@@ -397,5 +397,4 @@ def _explains(scene: Scene, fault: Fault, way: Way) -> bool:
             return scene.table.matches(way.to, fault.illegal)
         case Cause.OUTPUT:
             return fault.illegal in {*way.emits, " ".join(way.emits)}
-        case _:
-            return True
+    return True

@@ -10,14 +10,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
-from msgspec import structs
-
 from fsm.machine import ANY_ERROR, Clause, Event, Machine, Moves, Profile, Refuses
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.fields import Demand, FieldValue, Requirement
 from fsm.machine.findings import Cause, Permitted, Violation
-from fsm.machine.terms import Variable
 from fsm.monitor.diagnosis import Explained
 from fsm.monitor.grouping import Folder
 from fsm.trace import Key, Line, Observation, nanoseconds
@@ -119,21 +116,6 @@ def demanded(
             if found := list(each.demands(known, kept)):
                 yield each, found
             kept |= {one: at for one, at in each.kept(known).items() if at or machine.fields[one] == "int"}
-
-
-def understood(
-    seen: Observation, arguments: Mapping[str, Variable], shown: Mapping[str, Variable]
-) -> tuple[Observation, list[str]]:
-    """Return *seen* without values that are not *arguments* or *shown* variables, and the reasons for this."""
-    wrong, args, fields = list[str](), dict(seen.args or {}), dict(seen.fields or {})
-    for name, value in (*args.items(), *((each, fields[each]) for each in fields.keys() & shown)):
-        try:
-            {**shown, **arguments}[name].encoded(value)
-        except (KeyError, ValueError) as error:
-            (args if name in args else fields).pop(name)
-            unknown = isinstance(error, KeyError)
-            wrong.append(f"the machine has no argument '{name}' of '{seen.event}'" if unknown else str(error))
-    return structs.replace(seen, args=args or None, fields=fields or None), wrong
 
 
 def _states_left_by(event: Event) -> set[str]:
