@@ -31,9 +31,10 @@ from fsm.machine.evidence import (
     Vacuous,
 )
 from fsm.machine.guards import has_data
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import SystemTable, TransitionSystem, tables_of
 from fsm.machine.product.system import System
-from fsm.machine.table import UNSPECIFIED, Done, InProgress, Table, in_progress, tabulate
+from fsm.machine.table import UNSPECIFIED, Done, Table, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
 from fsm.verdict import Unknown

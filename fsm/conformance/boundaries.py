@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate
-from fsm.machine.guards import Data, TooManyValuesError, solution
+from fsm.machine.guards import DataEffects, TooManyValuesError, solution
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import (
     COMPARISONS,
@@ -74,7 +74,7 @@ class Boundaries:
     [(('code', 0),), (('code', 1),), (('code', 2),), (('code', 3),)]
     """
 
-    def __init__(self, table: Table, data: Data) -> None:
+    def __init__(self, table: Table, data: DataEffects) -> None:
         self._table, self._data = table, data
         self.compared = cache(self._comparisons)
         self._relevant = cache(self._relevant_comparisons)

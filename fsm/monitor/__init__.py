@@ -31,7 +31,6 @@ from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
-
 REMEMBERED: Final = 65_536
 """Maximum number of entities at rest to remember. Older entities are treated as if they had never been seen."""
 OPEN: Final = 1_024

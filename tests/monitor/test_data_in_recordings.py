@@ -22,7 +22,7 @@ from fsm.machine.calls import valued
 from fsm.machine.calls.valued import ValuedTable
 from fsm.machine.driver import CannotHappenError, Driver
 from fsm.machine.findings import Cause, Illegal
-from fsm.machine.guards import Data
+from fsm.machine.guards import DataEffects
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
@@ -122,15 +122,15 @@ def test_unknown_values_cause_no_false_alarm() -> None:
     assert found["illegal"] >= 5 * TIMES
 
 
-def without_updates(self: Data, way: Way, row: int, frame: Values) -> Values | None:
+def without_updates(self: DataEffects, way: Way, row: int, frame: Values) -> Values | None:
     return AFTER(self, structs.replace(way, updates=()), row, frame)
 
 
-def without_guards(self: Data, way: Way, row: int, frame: Values) -> Values | None:
+def without_guards(self: DataEffects, way: Way, row: int, frame: Values) -> Values | None:
     return AFTER(self, structs.replace(way, when=None), row, frame)
 
 
-def unknown_as_zero(self: Data, way: Way, row: int, frame: Values) -> Values | None:
+def unknown_as_zero(self: DataEffects, way: Way, row: int, frame: Values) -> Values | None:
     return AFTER(self, way, row, tuple(value or 0 for value in frame))
 
 
@@ -144,16 +144,16 @@ def stale_arguments(self: ValuedTable, row: int, given: dict[str, int | bool | s
     return number
 
 
-AFTER, PLACED = Data._after, ValuedTable.placed  # noqa: SLF001  (defects are planted there)
+AFTER, PLACED = DataEffects._after, ValuedTable.placed  # noqa: SLF001  (defects are planted there)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "defect", "vague"),
     [
-        (Data, "_after", without_updates, False),
-        (Data, "_after", without_guards, False),
-        (Data, "_after", unknown_as_zero, True),
+        (DataEffects, "_after", without_updates, False),
+        (DataEffects, "_after", without_guards, False),
+        (DataEffects, "_after", unknown_as_zero, True),
         (ValuedTable, "placed", stale_arguments, False),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from fsm.machine.guards import Data, encoded
+from fsm.machine.guards import DataEffects, encoded
 from fsm.machine.table import Row, Table, Way
 from fsm.machine.terms import Argument, Constant, Values
 from fsm.machine.traversal import Numbering
@@ -41,7 +41,7 @@ class ValuedTable(Table):
     ['locked, failures = 1']
     """
 
-    data: Data
+    data: DataEffects
     of: Table
     numbers: Numbering[tuple[int, Values]]
     called: Numbering[tuple[int, Values]]
