@@ -150,8 +150,8 @@ def decide(
         conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
-    open_ = isinstance(stepping, StepCache) and _could_change(claim, conclusion) and not isinstance(conclusion, Unknown)
-    scope, cut = stepping.scope if open_ else ((), 0)
+    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
+    scope, cut = stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
     return Checked(
         of=stated,
         profile=profile,

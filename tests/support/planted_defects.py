@@ -309,7 +309,7 @@ def _never_beyond(right: Call) -> Call:
 of_the_last_call: Final[Plant] = wrapped(InProgress, "_arguments", _of_the_last_call)
 
 DATA: Final[dict[str, Plant]] = {
-    "conditions of outcomes are ignored": wrapped(DataEffects, "_compile", lambda right: lambda *args: (None, right(*args)[1])),
+    "conditions of outcomes are ignored": wrapped(DataEffects, "_compile", lambda right: lambda *args: (lambda _: True, right(*args)[1])),
     "updates are made one after another": wrapped(DataEffects, "_after", _one_after_another),
     "no value is updated": wrapped(DataEffects, "_compile", lambda right: lambda *args: (right(*args)[0], ())),
     "no value is beyond a scope": wrapped(Variable, "kept", _never_beyond),
