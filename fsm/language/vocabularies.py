@@ -320,7 +320,7 @@ class Vocabulary:
         """Return the words that a table at *path* may have, unless the author of the file chooses the names.
 
         >>> Vocabulary().words("states", "open")
-        ('about', 'shows', 'kind', 'aliases')
+        ('about', 'shows', 'kind', 'aliases', 'in', 'initial', 'history')
         """
         return tuple(dict.fromkeys(word for form in self._schemas_at(path) for word in form.get("properties", {})))
 

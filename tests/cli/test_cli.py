@@ -288,8 +288,8 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
-def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
-    address = documented("reference/trace-format")
+def test_a_log_of_ones_own_is_told_of_forms(line: bytes) -> None:
+    address = documented("reference/log-forms")
 
     assert address in fsm("judge", "-", stdin=line + b"\n").stdout
     assert address not in fsm("judge", HOLDING).stdout

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fsm.language.library import claims, load, load_system, names, systems
-from fsm.machine import Machine, Override
+from fsm.machine import Event, Machine, Outcome, Override, State
 from fsm.machine.claims import MatchesDiagram
 from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
 from fsm.machine.hierarchy import FLAT
@@ -35,6 +35,9 @@ STORED = Path(__file__).resolve().parent.parent / "models" / "tables.json.gz"
 AGAIN = "if each change is meant, run: python tests/support/built_tables.py --write"
 
 _PLACES = frozenset({"line", "path"})
+_EXTENDED = (Event, Machine, Outcome, State)
+_OPTIONAL = frozenset({"arguments", "chosen", "data", "parts", "timers", "updates", "when"})
+"""Fields of these classes that are left out if they are empty."""
 
 
 def tables() -> dict[str, Data]:
@@ -116,8 +119,9 @@ class _Data:
         """Return the fields of a dataclass, except for its position in the source file."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
-            if each.name not in _PLACES:
-                found[each.name] = self.data(getattr(value, each.name))
+            held = getattr(value, each.name)
+            if each.name not in _PLACES and (held or not isinstance(value, _EXTENDED) or each.name not in _OPTIONAL):
+                found[each.name] = self.data(held)
         if isinstance(value, JointEvent):
             found["ways"] = {way.name: self.data(way) for way in sorted(value.ways, key=lambda way: way.name)}
         for word in ("clauses", "ends", "fails") if not isinstance(value, Override) else ("cells", "ends"):
