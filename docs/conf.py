@@ -21,6 +21,7 @@ NAVIGATION: Final = {
     "How-to": [
         "how-to/install",
         "how-to/starting",
+        "how-to/from-a-diagram",
         "how-to/from-transitions",
         "how-to/from-python-statemachine",
         "how-to/checking",

@@ -149,7 +149,8 @@ def decide(
         conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
-    open_ = isinstance(stepping, StepCache) and _could_change(claim, conclusion) and not isinstance(conclusion, Unknown)
+    # If the search stopped before it began, there is no stepping.
+    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion) and isinstance(stepping, StepCache)
     scope, cut = stepping.scope if open_ else ((), 0)
     return Checked(
         of=stated,
