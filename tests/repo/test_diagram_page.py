@@ -21,7 +21,7 @@ NESTED = {"engine", "doors", "stereo", "bus"}  # `fsm diff` reads only flat diag
 
 def _diagrams() -> dict[str, str]:
     """The diagram above the first model of each section, by the name of that model."""
-    found = {}
+    found: dict[str, str] = {}
     for section in TEXT.split("\n## "):
         diagrams = [block.text for block in blocks(section) if block.kind == "mermaid"]
         models = [Path(block.file).stem for block in blocks(section) if block.file.startswith("models/")]
