@@ -22,7 +22,9 @@ from fsm.sut import (
     Overlapping,
     Remembering,
     Response,
+    Retracting,
     Stimulus,
+    Tidy,
     UnsupportedError,
     arranger,
 )
@@ -61,6 +63,8 @@ class Execution:
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
+        self._retracting = sut if isinstance(sut, Retracting) else None
+        self._tidy = sut if isinstance(sut, Tidy) else None
         self.died = False
         self._begin()
 
@@ -68,6 +72,7 @@ class Execution:
         self.point: Point | None = self.oracle.plan.start
         self.belief = self.oracle.start
         self.trace.clear()
+        self.failed = False
         if self.watch is not None:
             self.watch.reset()
 
@@ -107,9 +112,10 @@ class Execution:
         wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arrange_outcomes(step, wanted)
+            seen = self._perform(step)
+            arranged = arranged and (self._retracting is None or self._retracting.arranged())
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
-            seen = self._perform(step)
             fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
             return self._leave_out(step, error)
@@ -163,6 +169,7 @@ class Execution:
         return left
 
     def _failure_error(self, why: Failure) -> FailedError:
+        self.failed = True
         return FailedError(replace(why, trace=(*self.trace, *why.trace)))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> bool:
@@ -230,8 +237,11 @@ class Execution:
         self.point = (went.to if went else None) or (None if others else first)
 
     def finish(self) -> None:
-        """End the test. First take the steps that fairness requires, and then check the property."""
+        """End the test. If there is a property, first take the steps that fairness requires, and then check it."""
         if self.watch is None:
+            left = self._tidy.leftovers() if self._tidy is not None else ""
+            if left and not self.failed:
+                raise self._failure_error(Failure(broken=f"after the test, {left}", at_end=True))
             return
         for _ in range(self.watch.patience + 1):
             if (due := self.watch.due()) is None:

@@ -61,7 +61,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     shows: bool = False
     record: bool = False
     fields: bool = False
-    args: dict[str, int | str] = {}
+    args: dict[str, int | bool | str] = {}
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +70,7 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shows: str | None = None
     outputs: tuple[str, ...] = ()
     record: Any = msgspec.UNSET
-    fields: dict[str, int | str] = {}
+    fields: dict[str, int | bool | str] = {}
     unsupported: bool | str = False
 
 
