@@ -51,6 +51,8 @@ NAVIGATION: Final = {
         "reference/commands",
         "reference/codes",
         "reference/model-language",
+        "reference/data",
+        "reference/timers",
         "reference/substates",
         "reference/property-language",
         "reference/system-language",
