@@ -46,7 +46,9 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
-    yield from layout.rows(("also in", ", ".join(map(words.either, failure.also))), ("hint", failure.hint))
+    also = [words.either(each) for each in failure.also]
+    separator = "; " if any(", " in each for each in also) else ", "  # the name of a state with data has commas
+    yield from layout.rows(("also in", separator.join(also)), ("hint", failure.hint))
     if failure.clause:
         yield from layout.clause(failure.clause)
     if breaks:
