@@ -41,14 +41,12 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
         yield from layout.rows((label, "fails in {:,} of {:,} repetitions".format(*failure.repeated)))
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
-    for number, taken in enumerate(failure.trace):
-        label = "test" if not number else ""
-        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
+    for number, taken in enumerate(failure.trace, 1):
+        yield f"    {'test' if number == 1 else '':<{LABEL}}{number}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
-    also = [words.either(each) for each in failure.also]
-    separator = "; " if any(", " in each for each in also) else ", "  # the name of a state with data has commas
-    yield from layout.rows(("also in", separator.join(also)), ("hint", failure.hint))
+    mark = "; " if any("," in state for states in failure.also for state in states) else ", "
+    yield from layout.rows(("also in", mark.join(map(words.either, failure.also))), ("hint", failure.hint))
     if failure.clause:
         yield from layout.clause(failure.clause)
     if breaks:
