@@ -21,6 +21,7 @@ NAVIGATION: Final = {
     "How-to": [
         "how-to/install",
         "how-to/starting",
+        "how-to/from-a-diagram",
         "how-to/from-transitions",
         "how-to/from-python-statemachine",
         "how-to/checking",
@@ -50,6 +51,8 @@ NAVIGATION: Final = {
         "reference/commands",
         "reference/codes",
         "reference/model-language",
+        "reference/data",
+        "reference/timers",
         "reference/substates",
         "reference/property-language",
         "reference/system-language",

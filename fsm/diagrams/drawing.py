@@ -131,6 +131,7 @@ _SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")  # separates events that s
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
 
 _OUTPUTS: Final = " / "  # separates an event from its outputs
+_UPDATES: Final = re.compile(r" / (?:[\w.-]+, )*+[\w.-]+ := .*")  # outputs, then updates, which come last
 # Text that `fsm draw` may append to an event. It marks the end of a call, an error or outputs, or says that the
 # text is not a state.
 _ADDED: Final = re.compile(
@@ -165,7 +166,8 @@ class LabelMeanings:
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
-            several = [label] if self._meaning(label) else parts(self._without_outputs(label))
+            plain = label if self._meaning(label) else self._without_outputs(label)
+            several = [plain] if self._meaning(plain) else parts(plain)
             meanings = [(part, self._meaning(part)) for part in several]
             found += meanings if any(meaning for _, meaning in meanings) else [(label, None)]
         return found
@@ -174,9 +176,10 @@ class LabelMeanings:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
     def _without_outputs(self, label: str) -> str:
-        """Remove the outputs that ``fsm draw`` writes after a slash, separated by commas."""
+        """Remove the outputs and updates that ``fsm draw`` writes after a slash, separated by commas."""
         if _OUTPUTS not in label:
             return label
+        label = _UPDATES.sub(_OUTPUTS, label)
         kept: list[str] = []
         emitting = False
         for part in label.split(", "):

@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate, truth, truth_within
-from fsm.machine.terms import DataUpdate, Range, Values, Variable, assignments, evaluator, names_in
+from fsm.machine.terms import DataUpdate, Range, Term, Values, Variable, assignments, bounds, evaluator, names_in
 
 if TYPE_CHECKING:
     from fsm.machine import Event, Machine
@@ -200,12 +200,12 @@ def solution(condition: Condition, ranges: Mapping[str, Range]) -> dict[str, int
     >>> solution(late, {"n": (0, 9)}), solution(late, {"n": (0, 2)})
     ({'n': 3}, None)
     """
-    if not _consistent(condition):
+    if not consistent(condition):
         return None
     names = dict.fromkeys(name for each in atoms(condition) if isinstance(each, Compare) for name in each.names)
     todo = [{name: ranges[name] for name in names}]
-    for _ in range(MOST_BOXES):
-        if not todo:
+    for number in range(MOST_BOXES):
+        if not todo or (number == MOST_BOXES // 100 and not consistent(condition, ranges)):
             return None
         box = todo.pop()
         found = truth_within(condition, box)
@@ -224,10 +224,11 @@ def _halves(box: dict[str, Range]) -> Iterator[dict[str, Range]]:
     yield {**box, widest: (low, middle)}
 
 
-def _consistent(condition: Condition) -> bool:
+def consistent(condition: Condition, ranges: Mapping[str, Range] | None = None) -> bool:
     """Check whether the condition can hold if each compared pair of terms may be less, equal or greater independently.
 
-    This decides at once, whatever the ranges, that ``a < b``, ``a == b`` and ``a > b`` cover everything.
+    This decides at once, whatever the ranges, that ``a < b``, ``a == b`` and ``a > b`` cover everything.  With
+    *ranges*, it also decides that ``a + b < c`` and ``a + b > 9`` exclude each other if ``c`` is at most 9.
     """
     pairs = list(dict.fromkeys((each.left, each.right) for each in atoms(condition) if isinstance(each, Compare)))
     if len(pairs) > MOST_SIGNS:
@@ -240,7 +241,19 @@ def _consistent(condition: Condition) -> bool:
         return lambda found: found[place] in signs
 
     test = predicate(condition, holds)
-    return any(test(signs) for signs in product((-1, 0, 1), repeat=len(pairs)))
+    found = filter(test, product((-1, 0, 1), repeat=len(pairs)))
+    return any(ranges is None or _in_order(pairs, signs, ranges) for signs in found)
+
+
+def _in_order(pairs: Sequence[tuple[Term, Term]], signs: Sequence[int], box: Mapping[str, Range]) -> bool:
+    """Check whether terms may compare as *signs* say if they take the values in their bounds independently."""
+    found = {term: bounds(term, box) for pair in pairs for term in pair}
+    for pair, sign in [*zip(pairs, signs, strict=True)] * len(pairs):
+        less, more = pair[::-1] if sign > 0 else pair
+        (low, high), (least, most) = found[less], found[more]
+        found[less] = (low if sign else max(low, least), min(high, most - abs(sign)))
+        found[more] = (max(least, low + abs(sign)), most if sign else min(most, high))
+    return all(low <= high for low, high in found.values())
 
 
 _SIGNS: Final = {"==": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}

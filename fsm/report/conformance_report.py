@@ -40,13 +40,14 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
         yield from layout.rows((label, "fails in {:,} of {:,} repetitions".format(*failure.repeated)))
-    longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
-    for number, taken in enumerate(failure.trace):
-        label = "test" if not number else ""
-        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
+    taken = [(f"{number}. {each.step}", _response_text(each)) for number, each in enumerate(failure.trace, 1)]
+    longest = max((len(step) for step, _ in taken), default=0)
+    for step, response in taken:
+        yield f"    {'test' if step == taken[0][0] else '':<{LABEL}}{step:<{longest}}  {response}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
-    yield from layout.rows(("also in", ", ".join(map(words.either, failure.also))), ("hint", failure.hint))
+    mark = "; " if any("," in state for states in failure.also for state in states) else ", "
+    yield from layout.rows(("also in", mark.join(map(words.either, failure.also))), ("hint", failure.hint))
     if failure.clause:
         yield from layout.clause(failure.clause)
     if breaks:
@@ -56,8 +57,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
             ("broken by", f"{breaks.text}{where}"), ("source", breaks.of.source), ("", breaks.of.link)
         )
     if again and failure.trace:
-        steps = shlex.quote("; ".join(map(str, failure.steps)))
-        yield f"    {'again':<{LABEL}}{again} --replay {steps}"
+        yield f"    {'again':<{LABEL}}{again} --replay {shlex.quote('; '.join(map(str, failure.steps)))}"
 
 
 def trace_data(failure: Failure) -> list[Json]:

@@ -27,6 +27,7 @@ from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.machine.table import tabulate
+from fsm.report.conformance_report import failure_text
 from fsm.sut import Stimulus
 
 if TYPE_CHECKING:
@@ -390,3 +391,38 @@ moves.low = [
     code = CHILD.replace("FACTOR", str(factor))
     tested = conform(machine, lambda: child([sys.executable, "-c", code]), examples=1)
     assert bool(tested.failures) is (factor == 1)
+
+
+class Broken:
+    """A counter whose call fails after *good* calls."""
+
+    def __init__(self, good: int) -> None:
+        self.good = good
+
+    def reset(self) -> None:
+        self.calls = 0
+
+    def do(self, _event: str, **_arguments: int) -> str:
+        self.calls += 1
+        return "BROKEN" if self.calls > self.good else "ok"
+
+    def shows(self) -> str:
+        return ""
+
+    def close(self) -> None: ...
+
+
+def test_states_with_values_are_separated_by_semicolons() -> None:
+    machine = counter("n >= 8", update="n + by", arguments="by = { from = 1, to = 3 }")
+    (failure,) = conform(machine, partial(Broken, 1), examples=0).failures
+
+    assert failure_text(failure).endswith("\n    also in    low, n = 2; low, n = 3")
+
+
+def test_replies_are_below_each_other_in_long_tests() -> None:
+    machine = counter("n >= 8")
+    (failure,) = replay(machine, partial(Broken, 10), [Stimulus("add")] * 11).failures
+
+    lines = [line for line in failure_text(failure).splitlines() if ". add" in line]
+    assert len(lines) == 11
+    assert len({line.rindex("  ") for line in lines}) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -313,6 +314,22 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
         return
 
     assert read(machine, drawn(spoilt))
+
+
+@pytest.mark.parametrize("write", [dot, mermaid, plantuml], ids=lambda write: write.__name__)
+def test_guards_and_updates_are_read_back(write: Callable[[Picture], str]) -> None:
+    """Guards may contain ``or``, commas and brackets, and updates follow several outputs."""
+    text = Path("examples/models/safe.toml").read_text(encoding="utf-8")
+    right, wrong = 'when = "code == 2", set = { failures = 0 }', "failures + 1"
+    assert right in text
+    assert wrong in text
+    text = text.replace(right, f'{right.replace("2", "2 or max(code, 0) == 2")}, emits = ["click", "open"]')
+    machine = replace(machine_of(text.replace(wrong, "min(failures + 1, 2)")), omits=None)
+    full = write(picture(machine, show=("outcomes", "stays")))
+
+    assert [] == read(machine, full)
+    assert [] == read(machine, write(picture(machine)), complete=False)
+    assert read(machine, full.replace("enter", "entry"))
 
 
 @pytest.mark.slow

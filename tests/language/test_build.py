@@ -195,6 +195,7 @@ DATA = [
             ("code == too", "unknown name or value 'too'", "names and values: failures, code"),
             ("code", "has 'code' instead of a condition", "compare it"),
             ("code = 2", "contains '='", "write '==' for equality"),
+            ("colour == 'red'", 'contains "\'"', "without quotation marks"),
             ("code == 2 * 1", "contains '*'", "min(A, B)"),
             ("code == 2-1", "unknown name or value '2-1'", "names and values"),
             ("code == failures-1", "unknown name or value 'failures-1'", "put spaces around '-'"),

@@ -17,7 +17,7 @@ from fsm.language.write import toml
 from fsm.machine import Cell, Moves
 from fsm.machine.conditions import All, Compare, Not, Some, truth, truth_within
 from fsm.machine.driver import CannotHappenError, Driver
-from fsm.machine.guards import may_agree, solution
+from fsm.machine.guards import consistent, may_agree, solution
 from fsm.machine.terms import Constant, Read, Value, Variable, bounds, evaluator
 
 CASES = 3_000
@@ -63,7 +63,8 @@ def test_conditions_are_parsed_evaluated_and_solved_as_by_enumeration(part: int)
             assert expected == test(tuple(frame.values())), (text, frame)
             assert expected == truth_within(means, {name: (value, value) for name, value in frame.items()}), text
             solutions += [frame] if expected else []
-        found = solution(means, {name: (DATA[name].low, DATA[name].high) for name in names})
+        found = solution(means, ranges := {name: (DATA[name].low, DATA[name].high) for name in names})
+        assert not solutions or consistent(means, ranges), text
         met[found is not None] += 1
         assert (found is None) == (not solutions), text
         assert found is None or any(found.items() <= frame.items() for frame in solutions), text
@@ -198,6 +199,11 @@ def test_large_ranges_are_decided_without_enumeration() -> None:
     covered = GuardGrammar(text=text, data=DATA).condition().means
 
     assert solution(Not(of=covered), ranges) is None
+    sums = {"n": (0, 20_000), "m": (1, 20_000), "x": (0, 20_000)}
+    for text, expected in (("n + m < x and n + m > 20000", False), ("n + m < x and n + m > 19998", True)):
+        means = GuardGrammar(text=text, data=DATA).condition().means
+        assert consistent(means, sums) == expected
+        assert (solution(means, sums) is not None) == expected
     found = solution(GuardGrammar(text="n == 123456789 and m > 5", data=DATA).condition().means, ranges)
     assert found is not None
     assert found["n"] == 123456789

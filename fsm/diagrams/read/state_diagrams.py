@@ -27,7 +27,8 @@ _PASSED: Final = re.compile(
 )
 _NOTE: Final = re.compile(r"^note\b[^:]*$")
 _BREAK: Final = re.compile(r"<br\s*/?>|\\n")
-_CODE: Final = re.compile(r"#(\d{1,7}|\w{1,9});", re.ASCII)
+_CODE: Final = re.compile(r"&?#(\d{1,7}|\w{1,9});", re.ASCII)
+_ENDS_IN_CODE: Final = re.compile(_CODE.pattern + r"\s*$", re.ASCII)
 _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "semi": ";", "num": "#"}
 
 
@@ -42,7 +43,7 @@ class StateDiagram:
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
         note, line = False, heading
         for line, text in lines:
-            statement = text.strip().rstrip(";").strip()
+            statement = text.strip() if _ENDS_IN_CODE.search(text) else text.strip().rstrip(";").strip()
             place = Location(line=line, column=len(text) - len(text.lstrip()) + 1)
             if note or _NOTE.match(statement):
                 note = statement != "end note"
@@ -89,7 +90,7 @@ class StateDiagram:
 
 
 def _plain(text: str) -> str:
-    """Replace Mermaid's character codes in *text* with the characters that they represent.
+    """Replace the character codes of Mermaid and PlantUML in *text* with the characters that they represent.
 
     >>> _plain("a#colon; #35;1")
     'a: #1'

@@ -217,8 +217,8 @@ class _Cell:
         try:
             found = solution(condition, {name: (each.low, each.high) for name, each in known.items()})
         except TooManyValuesError:
-            what = f"whether the outcomes of '{self.event.name}' in '{self.state}' cover all values cannot be decided"
-            hint = "write simpler conditions, or smaller ranges with scope = true"
+            what = f"whether all values fit the outcomes of '{self.event.name}' in '{self.state}' cannot be decided"
+            hint = "write simpler conditions, smaller ranges with scope = true, or saturates = true at what is set"
             self.problems.say_at(self.line, "FSM146", what, hint)
             return None
         return None if found is None else ", ".join(assignments((known[name] for name in found), tuple(found.values())))

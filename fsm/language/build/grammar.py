@@ -244,6 +244,8 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             hint = "use only names, parentheses, 'and', 'or', 'not' and 'then'"
             if odd in "=*/%":
                 hint = "write '==' for equality; the operators are '+', '-', 'min(A, B)' and 'max(A, B)'"
+            elif odd in "'\"":
+                hint = "write words without quotation marks"
             raise ConditionError(what, hint)
         found.append((match[1], match.end()))
     return found

@@ -83,6 +83,4 @@ def _check_restarts(here: Problems[Written], machine: Machine, timer: Timer) -> 
         )
         if name == timer.event or not any(acts):
             what = f"timer '{timer.name}' restarts on '{name}', which never lets it run on"
-            here.say(
-                "FSM174", what, "leave out the event: it does not act while the timer runs, or stops it", "restarts"
-            )
+            here.say("FSM174", what, "leave out the event, or write stays = true where the timer runs", "restarts")
