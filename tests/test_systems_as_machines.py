@@ -275,3 +275,18 @@ def test_the_verdict_is_that_of_the_worst_machine(models: list[str], answer: Exi
     report = Report(judged=(judged,))
     assert report.total() is answer
     assert report.total() is max((report.answer(each) for each in judged.judgements), key=lambda each: each.value)
+
+
+FUNCTIONS: tuple[Callable[[Any], object], ...] = (
+    fsm.Monitor,
+    fsm.Driver,
+    fsm.simulate,
+    lambda path: fsm.stateful(path, "model:door"),
+    lambda path: fsm.conform(path, "model:door"),
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_path_is_not_a_machine(function: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match=r"'door.toml' is not a machine or a system; read a file with fsm.load"):
+        function("door.toml")

@@ -28,7 +28,7 @@ from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Re
 from fsm.machine.conditions import Compare, Emits, EmitsOnly, StepEmits, atoms
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import reachable_pairs
-from fsm.machine.product.flatten import flatten
+from fsm.machine.product.flatten import flatten, machine_of
 from fsm.machine.product.system import System
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
@@ -89,6 +89,7 @@ def conform(
     sut_profile = profile
     if isinstance(machine, System):
         machine, profile = flatten(machine.under(profile)), None
+    machine = machine_of(machine)
     factory = partial(made, find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut, machine)
     tested = factory()
     if threads > 1:

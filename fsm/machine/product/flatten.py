@@ -28,7 +28,8 @@ def machine_of(model: Machine | System, profile: str | None = None) -> Machine:
 
     *profile* is applied to a system only.  A joint state shows what each part shows, as in ``door=OPEN lock=LOCKED``.
     A cell has the clause of the joint event, or a weaker clause of a cell that a step of it uses.  Raise
-    :class:`InputError` if there are more than :data:`JOINT` states, and ``ValueError`` for an unknown profile.
+    :class:`InputError` if there are more than :data:`JOINT` states, ``ValueError`` for an unknown profile, and
+    ``TypeError`` for anything else.
 
     >>> from fsm.language.library import load_system
     >>> machine = machine_of(load_system("examples/models/systems/house.toml", {"door": 1}))
@@ -39,6 +40,8 @@ def machine_of(model: Machine | System, profile: str | None = None) -> Machine:
     """
     if isinstance(model, Machine):
         return model
+    if not isinstance(model, System):
+        raise TypeError(f"{model!r} is not a machine or a system; read a file with fsm.load or fsm.load_system")
     system = model.under(profile)
     table = SystemTable(system)
     what = f"the system has more than {JOINT:,} joint states, which are too many for one machine"
