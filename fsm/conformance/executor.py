@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from fsm.conformance.clock import Clock
 from fsm.conformance.crash import RecordSnapshot, crashed, crashed_edge
 from fsm.conformance.failure import Cover, FailedError, Failure, Taken, raised
 from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.timers import Timer, duration
 from fsm.monitor.property_watch import Watch
 from fsm.sut import (
     SUT,
@@ -61,6 +63,7 @@ class Execution:
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
+        self.clock = Clock(oracle.plan, sut)
         self.died = False
         self._begin()
 
@@ -68,6 +71,7 @@ class Execution:
         self.point: Point | None = self.oracle.plan.start
         self.belief = self.oracle.start
         self.trace.clear()
+        self.clock.restart()
         if self.watch is not None:
             self.watch.reset()
 
@@ -100,17 +104,28 @@ class Execution:
         """
         if step.stage == "crash":
             return self._crash(step)
-        if self._is_inapplicable(step):
+        pause = self.clock.pause(step, self.point)
+        if pause is None and self.point is not None and step.stage == "do" and self.clock.since is not None:
+            self.cover.untimely.add((self.point, step.event, step.stage))
+        if pause is None or (step.stage != "wait" and self._is_inapplicable(step)):
             return False
+        timer = self.clock.firing(step, self.point)
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage, step.args) if here else ()
         wanted = plan.wanted(here, step) if here else None
         try:
+            if pause:
+                self._pass(step, pause)
+            if step.stage == "wait":
+                return True
             arranged = self._arrange_outcomes(step, wanted)
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
-            seen = self._perform(step)
+            over = self.clock.over(timer) if timer is not None else 0
+            seen = self._perform(step, timer)
             fields = self._detailed.fields() if self._detailed is not None else None
+        except FailedError:
+            raise
         except UnsupportedError as error:
             return self._leave_out(step, error)
         except (Exception, SystemExit) as error:
@@ -118,7 +133,7 @@ class Execution:
         self.cover.steps += 1
         self.cover.heard |= seen.outputs is not None
         self.cover.supported.add((step.event, step.stage))
-        self.trace.append(Taken(step=step, seen=seen, point=self.point))
+        self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=pause + over))
         if (failed := self._other_fault(step, seen, fields)) is not None:
             raise failed
         after = self._legal(step, seen, fields or {})
@@ -131,10 +146,34 @@ class Execution:
             self.point = min(map(point, self.belief), default=None)
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failure_error(Failure(violation=violation, hint=self.oracle.forgotten(step, seen)))
+            late = f"the timer {timer.name} must fire within {duration(timer.latest)}" if timer is not None else ""
+            hint = late or self.oracle.forgotten(step, seen)
+            raise self._failure_error(Failure(violation=violation, hint=hint))
+        if timer is not None:
+            self.cover.timed[timer.name, "fired"] += 1
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failure_error(Failure(violation=wrong[0]))
         return True
+
+    def _pass(self, step: Stimulus, time: int) -> None:
+        """Let time pass in which nothing may happen."""
+        running = [each for each in self.clock.timers if self.clock.runs(each, self.point)]
+        self.clock.advance(time)
+        outputs = self._emitting.outputs() if self._emitting is not None else None
+        seen = Response(shows=shown_text(self.sut.shows()), outputs=None if outputs is None else tuple(outputs))
+        taken = Taken(step=step, seen=seen, point=self.point, passed=time)
+        after = self.oracle.quiet(self.belief, seen)
+        if not after and self.watch is None:
+            of = [each for each in running if each.event == step.event]
+            early = f"the timer {of[0].name} fired before {duration(of[0].earliest)} had passed since it started"
+            what = early if of else "time passed, and the SUT changed although no timer fires"
+            raise self._failure_error(Failure(trace=(taken,), broken=what, clause=of[0].clause if of else None))
+        self.belief = after or self.belief
+        if step.stage == "wait":
+            self.trace.append(taken)
+        for timer in self.clock.timers if seen.shows or seen.outputs is not None else ():
+            if timer.event == step.event and (timer in running) == (self.clock.firing(step, self.point) is timer):
+                self.cover.timed[timer.name, "early" if timer in running else "stopped"] += 1
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
@@ -198,6 +237,7 @@ class Execution:
         *fit* contains the edges that explain *seen*, starting with the most likely edge.
         """
         went = fit[0] if fit else None
+        self.clock.took(went)
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
             # The SUT promised this outcome. Rule out the configurations that result from other outcomes.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
@@ -288,11 +328,15 @@ class Execution:
                 arranged = False
         return arranged
 
-    def _perform(self, step: Stimulus) -> Response:
+    def _perform(self, step: Stimulus, timer: Timer | None) -> Response:
         tested = self.sut if step.stage == "do" else self._overlapping
         if tested is None:
             raise UnsupportedError(step.event)
-        reply = getattr(tested, step.stage)(step.event, **dict(step.args))
+        if timer is None:
+            reply = getattr(tested, step.stage)(step.event, **dict(step.args))
+        else:
+            self.clock.advance(self.clock.over(timer))
+            reply = ""
         shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
@@ -309,7 +353,6 @@ class Execution:
 
     def aim(self, edge: Edge) -> bool:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
-        unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         plan = self.oracle.plan
         longest = len(plan.path(plan.start, edge.source) or ()) if plan.boundaries else 0
@@ -324,7 +367,7 @@ class Execution:
                 continue
             here, following = self.point, (*path, edge)[0]
             if not self.take(following.step):
-                if following is edge or following.doing not in unsupported:
+                if following is edge or not self.cover.avoided(following):
                     return False
             elif following is edge and self._failed_attempts[here, edge.step] not in range(1, PATIENCE):
                 return self._failed_attempts[here, edge.step] == 0

@@ -9,6 +9,7 @@ from math import inf
 from typing import Final
 
 from fsm.conformance.boundaries import Arguments
+from fsm.conformance.clock import timed_tests
 from fsm.conformance.concurrency import concurrently, refuse_threads
 from fsm.conformance.crash import crashes
 from fsm.conformance.executor import Execution
@@ -87,6 +88,8 @@ def conform(
         tour = _frugal_tour if isinstance(tested, Costly | Limited) else _tour
         causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
+        if tour is _tour and len(causes.found) < most:
+            _test_times(Execution(oracle, tested, cover), edges, causes)
         failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _test_crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
@@ -180,6 +183,18 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
             except FailedError as failed:
                 if causes.add(failed.failure):
                     return
+
+
+def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
+    for steps in timed_tests(walk.oracle.plan, walk.clock, edges, walk.cover):
+        with suppress(FailedError):
+            walk.restart()
+        try:
+            for step in steps:
+                walk.take(step)
+        except FailedError as failed:
+            if causes.add(failed.failure):
+                return
 
 
 MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures

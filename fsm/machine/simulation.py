@@ -31,6 +31,8 @@ class _Call:
 class _Life:
     state: int
     calls: list[_Call] = field(default_factory=list)
+    now: int = 0
+    started: dict[str, int] = field(default_factory=dict)  # the times at which the timers that run were started
 
 
 def simulate(

@@ -18,6 +18,7 @@ from fsm.machine.terms import Combined, Constant, Read, Term, Update, Variable
 
 if TYPE_CHECKING:
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
+    from fsm.machine.table import Way
 
 _UNITS: Final = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
 _ISO: Final = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,9})?)S)?)?")
@@ -83,6 +84,14 @@ def duration(nanoseconds: int) -> str:
     return f"{nanoseconds // unit} {name}" if nanoseconds else "0 s"
 
 
+def restarted(timer: Timer, event: Event, before: str, after: str, way: Outcome | Way) -> bool | None:
+    """Return whether *timer* starts again or stops when *event* moves between two states, or ``None`` if neither."""
+    acts = event.name in timer.restarts and not way.begins and (event.kind != "call" or "ok" in way.reply)
+    if after in timer.states:
+        return True if before not in timer.states or event.name == timer.event or acts else None
+    return False if before in timer.states else None
+
+
 def clocked(machine: Machine) -> Machine:
     """Return *machine* with a variable for each timer, which counts while the timer runs, and a hidden event for time.
 
@@ -130,14 +139,10 @@ class _Clock:
     def _outcome(self, event: Event, state: str, way: Outcome) -> Outcome:
         updates, conditions = [*way.updates], [way.when.means] if way.when else []
         for timer in self.machine.timers.values():
-            ran, runs, fires = state in timer.states, way.to in timer.states, event.name == timer.event
-            acts = not way.begins and (event.kind != "call" or "ok" in way.reply)
-            if ran and fires:
+            if state in timer.states and event.name == timer.event:
                 conditions.append(_compared(Read(name=timer.name), ">=", timer.earliest // self.unit))
-            if ran and not runs:
-                updates.append(_update(timer, Constant(value=STOPPED)))
-            elif runs and (not ran or fires or (event.name in timer.restarts and acts)):
-                updates.append(_update(timer, Constant(value=0)))
+            if (restarts := restarted(timer, event, state, way.to, way)) is not None:
+                updates.append(_update(timer, Constant(value=0 if restarts else STOPPED)))
         return replace(way, when=_all(conditions), updates=tuple(updates))
 
     def passing(self, name: str) -> Event:

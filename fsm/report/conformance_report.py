@@ -65,6 +65,7 @@ def trace_data(failure: Failure) -> list[Json]:
         {
             "step": str(taken.step),
             "came": str(taken.came) if taken.came else None,
+            "passed": taken.passed / 10**9 if taken.passed else None,
             **dict.fromkeys(("reply", "shows", "emits")),
             **(picked(taken.seen, "reply", "shows", emits="outputs") if taken.seen else {}),
         }
@@ -78,6 +79,7 @@ def _response_text(taken: Taken) -> str:
         return "no answer"
     reply = "in progress" if seen.reply is None else seen.reply
     parts = (
+        f"after {taken.passed / 10**9:g} s" if taken.passed else "",
         f"came as {taken.came}" if taken.came else "",
         visible(reply),
         f"emits {', '.join(map(visible, seen.outputs))}" if seen.outputs else "",
@@ -86,6 +88,7 @@ def _response_text(taken: Taken) -> str:
     return "; ".join(filter(None, parts))
 
 
+TIMED: Final = ("early", "fired", "stopped")  # the tests of a timer
 _MISSED: Final = 5  # maximum length of a list of pairs
 # Reasons why a pair was not reached.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
@@ -95,6 +98,7 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.SUPPORT: "needs an event that the SUT does not support",
     Obstacle.OVERLAP: "needs the methods begin and end",
     Obstacle.CALLS: "needs several calls in progress",
+    Obstacle.TIME: "never came in time, because another timer fires first",
     Obstacle.DATA: "not found with the values that the plan tries",
 }
 
@@ -153,6 +157,10 @@ def text(
         yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _unreached_lines(tested, layout)
     yield from _side_lines(tested, layout)
+    for timer in tested.oracle.plan.table.machine.timers if "advance" not in tested.methods else ():
+        early, fired, stopped = (tested.cover.timed[timer, each] for each in TIMED)
+        tests = f"not too early ({early:,}), in time ({fired:,}), not after it was stopped ({stopped:,})"
+        yield from layout.wrapped(f"timer {timer} fired: {tests}")
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (
         ("never occurred", tested.unseen, _list_outcomes(tested, tested.unseen)),
@@ -216,6 +224,8 @@ def _pair(table: Table, row: int, state: int) -> str:
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
+    if "advance" in methods:
+        yield "times were not tested, although the model has timers; add the method advance"
     for name in ("outputs", "fields"):
         if name in methods:
             yield f"{name} were not compared, although the model has {name}; add the method {name}"
@@ -341,6 +351,9 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 for side, why in tested.sides.items()
                 if (of := tested.oracle.plan.boundaries)
             ],
+            "timers": {
+                timer: {each: tested.cover.timed[timer, each] for each in TIMED} for timer in table.machine.timers
+            },
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
             "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],
