@@ -1,17 +1,80 @@
 """The virtual time of a test, and the timers that run in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Final
 
 from fsm.conformance.failure import Cover
 from fsm.conformance.plan import Edge, Plan, Point
-from fsm.machine.timers import Timer, restarted
+from fsm.machine.timers import Clocks, Timer
 from fsm.sut import SUT, Clocked, Stimulus
 
-_MARGIN: Final = 10**6  # number of nanoseconds by which tests stay away from a bound, for SUTs that round
+
+class Clock:
+    """Follows the timers of a test if *sut* has a virtual clock.  ``clocks`` is ``None`` if the times are unknown."""
+
+    def __init__(self, plan: Plan, sut: SUT) -> None:
+        self._plan, self._sut = plan, sut if isinstance(sut, Clocked) else None
+        self.timers = tuple(plan.table.machine.timers.values()) if self._sut else ()
+        self.restart()
+
+    def restart(self) -> None:
+        self.clocks: Clocks | None = Clocks(self._plan.table.machine)
+
+    def runs(self, timer: Timer, here: Point | None) -> bool:
+        return here is not None and self._plan.table.states[self._plan.valued.bare(here.state)] in timer.states
+
+    def fired(self, step: Stimulus, here: Point | None) -> Timer | None:
+        """Return the timer that fires the event of *step* at the point *here*, if there is one."""
+        of = (each for each in self.timers if each.event == step.event and step.stage == "do")
+        return next((each for each in of if here is None or self.runs(each, here)), None)
+
+    def possible(self, timer: Timer) -> bool:
+        """Return whether *timer* must fire before any other timer may fire."""
+        others = [each for each in self.timers if each is not timer]
+        return self.clocks is not None and self.over(timer) < self._room(others)
+
+    def over(self, timer: Timer) -> int:
+        """Return the time after which *timer* must have fired."""
+        return self.clocks.left(timer)[1] + timer.margin if self.clocks else 0
+
+    def room(self, event: str, here: Point | None) -> int:
+        """Return the time to wait in which no timer may fire.  It is at most the whole time of a timer that is off."""
+        of = [each for each in self.timers if each.event == event]
+        whole = max((each.latest + each.margin for each in of if not self.runs(each, here)), default=0)
+        running = any(self.runs(each, here) for each in of)
+        room = self._room(self.timers)
+        return 0 if here is None or not of or self.clocks is None else room if running else min(whole, room)
+
+    def _room(self, timers: Iterable[Timer]) -> int:
+        since = self.clocks.since if self.clocks else {}
+        return min(
+            (each.earliest - since[each.name] - each.margin for each in timers if each.name in since), default=1 << 62
+        )
+
+    def waited(self, event: str) -> Iterator[tuple[str, str]]:
+        """Yield what has been tested after a step has waited for *event*."""
+        for each in (each for each in self.timers if each.event == event):
+            runs = self.clocks is not None and each.name in self.clocks.since
+            if not runs or self._room([each]) <= 0:
+                yield each.name, "early" if runs else "stopped"
+
+    def advance(self, time: int) -> None:
+        if self._sut is not None and self.clocks is not None:
+            self._sut.advance(time / 10**9)
+            self.clocks.advance(time)
+
+    def took(self, edge: Edge | None) -> list[tuple[str, str]]:
+        """Restart and stop timers after the step *edge*, and return what has been tested."""
+        states, at = self._plan.table.states, edge.source.state if edge else 0
+        if edge is None or edge.to is None:
+            self.clocks = None
+        timer = self.fired(edge.step, edge.source) if edge else None
+        for way in edge.ways if edge else ():
+            before, after = (states[self._plan.valued.bare(each)] for each in (at, way.to))
+            if self.clocks is not None and edge is not None:
+                self.clocks.move(edge.step.event, before, after, way)
+            at = way.to
+        return [(timer.name, "fired")] if timer else []
 
 
 def waiting(here: Point, timer: Timer) -> Edge:
@@ -19,92 +82,18 @@ def waiting(here: Point, timer: Timer) -> Edge:
     return Edge(here, Stimulus(timer.event, "wait"), (), here, (), ())
 
 
-class Clock:
-    """The nanoseconds since the start of each timer that runs, in ``since``, which is ``None`` if they are unknown.
-
-    There are no ``timers`` if *sut* cannot let virtual time pass.
-    """
-
-    def __init__(self, plan: Plan, sut: SUT) -> None:
-        self._plan, self._clocked = plan, sut if isinstance(sut, Clocked) else None
-        self.timers = [*plan.table.machine.timers.values()] if self._clocked else []
-        self.restart()
-
-    def restart(self) -> None:
-        start = self._plan.start
-        self.since: dict[str, int] | None = {each.name: 0 for each in self.timers if self.runs(each, start)}
-
-    def runs(self, timer: Timer, here: Point | None) -> bool:
-        return here is not None and self._plan.table.states[self._plan.bare(here).state] in timer.states
-
-    def firing(self, step: Stimulus, here: Point | None) -> Timer | None:
-        """Return the timer that fires the event of *step* at the point *here*, if one runs there."""
-        those = (each for each in self.timers if each.event == step.event and step.stage in {"do", "wait"})
-        return next((each for each in those if self.runs(each, here)), None)
-
-    def pause(self, step: Stimulus, here: Point | None) -> int | None:
-        """Return the time to let pass in *step* before its timer may fire, or ``None`` if the step is impossible now.
-
-        The timer must then fire before any other timer may fire.  If it does not run, its whole time passes.
-        """
-        those = [each for each in self.timers if each.event == step.event and step.stage in {"do", "wait"}]
-        timer = self.firing(step, here)
-        if not those or (timer is None and step.stage == "do" and here is not None):
-            return None if step.stage == "wait" else 0
-        if self.since is None or here is None:
-            return None
-        room = self._quiet(self.timers)
-        if step.stage == "do" and timer is not None:
-            others = self._quiet(each for each in self.timers if each is not timer)
-            return max(0, self._quiet([timer])) if self.over(timer) < others else None
-        rest = max(each.latest + _margin(each) for each in those) if timer is None else room
-        return min(rest, room) if min(rest, room) > 0 else None
-
-    def _quiet(self, timers: Iterable[Timer]) -> int:
-        """Return the time for which none of *timers* may fire."""
-        since = self.since or {}
-        times = (each.earliest - since[each.name] - _margin(each) for each in timers if each.name in since)
-        return min(times, default=10**30)
-
-    def over(self, timer: Timer) -> int:
-        """Return the time after which *timer* must have fired."""
-        return max(0, timer.latest - (self.since or {}).get(timer.name, 0) + _margin(timer))
-
-    def advance(self, time: int) -> None:
-        if self._clocked is not None and self.since is not None:
-            self._clocked.advance(time / 10**9)
-            self.since = {name: since + time for name, since in self.since.items()}
-
-    def took(self, edge: Edge | None) -> None:
-        """Start and stop timers as *edge* does.  The times are unknown after an unknown step."""
-        if edge is None or edge.to is None or self.since is None:
-            self.since = None
-            return
-        event, plan = self._plan.table.machine.events[edge.step.event], self._plan
-        names = [plan.table.states[plan.valued.bare(each)] for each in (edge.source.state, *(w.to for w in edge.ways))]
-        for way, before, after in zip(edge.ways, names, names[1:], strict=False):
-            for timer in self.timers:
-                restarts = restarted(timer, event, before, after, way)
-                if restarts is not None:
-                    self.since.pop(timer.name, None)
-                    self.since.update({timer.name: 0} if restarts else {})
-
-
 def timed_tests(plan: Plan, clock: Clock, edges: Iterable[Edge], cover: Cover) -> Iterator[tuple[Stimulus, ...]]:
-    """Yield tests that let time pass before and after each step, so that timers fire, run on, restart and stop.
+    """Yield tests in which time passes before and after each step, so that timers fire, run on, restart and stop.
 
-    If a timer can only fire if another one was started later, time passes at an earlier point.
+    If another timer fires first, time passes at an earlier point of the test.
     """
     for edge, timer in product(edges, clock.timers):
         path = plan.path(plan.start, edge.source, without=cover.avoided)
-        wait, before = waiting(edge.source, timer).step, tuple(each.step for each in path or ())
-        if path is not None and edge.doing in cover.untimely and edge.step.event == timer.event:
+        wait, ran = waiting(edge.source, timer).step, clock.runs(timer, edge.source)
+        before = tuple(each.step for each in path or ())
+        if path is not None and edge.doing in cover.untimely:
             yield from ((*before[:at], wait, *before[at:], edge.step) for at in range(len(path) + 1))
-        elif path is not None and (clock.runs(timer, edge.source) or clock.runs(timer, edge.to)):
-            fires = [each.step for each in plan.leaving(edge.to or edge.source) if clock.firing(each.step, edge.to) is timer]
-            waits = (wait,) if clock.runs(timer, edge.source) else ()
-            yield (*before, *waits, edge.step, *(fires[:1] or [wait]))
-
-
-def _margin(timer: Timer) -> int:
-    return min(_MARGIN, timer.after // 1000)
+        elif path is not None and (ran or clock.runs(timer, edge.to)):
+            onward = plan.leaving(edge.to) if edge.to else ()
+            fires = [each.step for each in onward if clock.fired(each.step, edge.to) is timer]
+            yield (*before, *([wait] if ran else []), edge.step, *(fires[:1] or [wait]))

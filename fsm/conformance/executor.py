@@ -13,7 +13,7 @@ from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
-from fsm.machine.timers import Timer, duration
+from fsm.machine.timers import duration
 from fsm.monitor.property_watch import Watch
 from fsm.sut import (
     SUT,
@@ -102,30 +102,20 @@ class Execution:
 
         Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field.
         """
-        if step.stage == "crash":
-            return self._crash(step)
-        pause = self.clock.pause(step, self.point)
-        if pause is None and self.point is not None and step.stage == "do" and self.clock.since is not None:
-            self.cover.untimely.add((self.point, step.event, step.stage))
-        if pause is None or (step.stage != "wait" and self._is_inapplicable(step)):
+        if step.stage in {"crash", "wait"}:
+            return self._crash(step) if step.stage == "crash" else self._wait(step)
+        if self._is_inapplicable(step):
             return False
-        timer = self.clock.firing(step, self.point)
+        over = self._wait_for(step)
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage, step.args) if here else ()
         wanted = plan.wanted(here, step) if here else None
         try:
-            if pause:
-                self._pass(step, pause)
-            if step.stage == "wait":
-                return True
             arranged = self._arrange_outcomes(step, wanted)
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
-            over = self.clock.over(timer) if timer is not None else 0
-            seen = self._perform(step, timer)
+            seen = self._perform(step, over)
             fields = self._detailed.fields() if self._detailed is not None else None
-        except FailedError:
-            raise
         except UnsupportedError as error:
             return self._leave_out(step, error)
         except (Exception, SystemExit) as error:
@@ -133,7 +123,7 @@ class Execution:
         self.cover.steps += 1
         self.cover.heard |= seen.outputs is not None
         self.cover.supported.add((step.event, step.stage))
-        self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=pause + over))
+        self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=over))
         if (failed := self._other_fault(step, seen, fields)) is not None:
             raise failed
         after = self._legal(step, seen, fields or {})
@@ -146,34 +136,46 @@ class Execution:
             self.point = min(map(point, self.belief), default=None)
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            late = f"the timer {timer.name} must fire within {duration(timer.latest)}" if timer is not None else ""
-            hint = late or self.oracle.forgotten(step, seen)
-            raise self._failure_error(Failure(violation=violation, hint=hint))
-        if timer is not None:
-            self.cover.timed[timer.name, "fired"] += 1
+            raise self._failure_error(
+                Failure(violation=violation, hint=self.oracle.forgotten(step, seen, self.clock.fired(step, here)))
+            )
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failure_error(Failure(violation=wrong[0]))
         return True
 
-    def _pass(self, step: Stimulus, time: int) -> None:
-        """Let time pass in which nothing may happen."""
-        running = [each for each in self.clock.timers if self.clock.runs(each, self.point)]
-        self.clock.advance(time)
-        outputs = self._emitting.outputs() if self._emitting is not None else None
-        seen = Response(shows=shown_text(self.sut.shows()), outputs=None if outputs is None else tuple(outputs))
-        taken = Taken(step=step, seen=seen, point=self.point, passed=time)
+    def _wait_for(self, step: Stimulus) -> int:
+        """If a timer fires the event of *step*, wait as long as it may not fire, and return the time that is left."""
+        timer = self.clock.fired(step, self.point)
+        if timer is None:
+            return 0
+        self._wait(Stimulus(step.event, "wait"))
+        return self.clock.over(timer)
+
+    def _wait(self, step: Stimulus) -> bool:
+        """Let time pass in which no timer may fire.  Return whether this was possible."""
+        time = self.clock.room(step.event, self.point)
+        if time <= 0:
+            return False
+        try:
+            self.clock.advance(time)
+            shows = shown_text(self.sut.shows())
+            outputs = self._emitting.outputs() if self._emitting is not None else None
+        except (Exception, SystemExit) as error:
+            raise self._no_answer_error(step, error) from error
+        seen = Response(shows=shows, outputs=None if outputs is None else tuple(outputs))
+        self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=time))
         after = self.oracle.quiet(self.belief, seen)
         if not after and self.watch is None:
-            of = [each for each in running if each.event == step.event]
-            early = f"the timer {of[0].name} fired before {duration(of[0].earliest)} had passed since it started"
-            what = early if of else "time passed, and the SUT changed although no timer fires"
-            raise self._failure_error(Failure(trace=(taken,), broken=what, clause=of[0].clause if of else None))
+            timer = next(each for each in self.clock.timers if each.event == step.event)
+            since = self.clock.clocks and self.clock.clocks.since.get(timer.name)
+            when = (
+                "while it did not run" if since is None else f"earlier than {duration(timer.earliest)} after its start"
+            )
+            what = f"the timer {timer.name} must not fire {when}, but the SUT changed"
+            raise self._failure_error(Failure(broken=what, clause=timer.clause))
         self.belief = after or self.belief
-        if step.stage == "wait":
-            self.trace.append(taken)
-        for timer in self.clock.timers if seen.shows or seen.outputs is not None else ():
-            if timer.event == step.event and (timer in running) == (self.clock.firing(step, self.point) is timer):
-                self.cover.timed[timer.name, "early" if timer in running else "stopped"] += 1
+        self.cover.timed.update(self.clock.waited(step.event) if shows else ())
+        return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
@@ -237,7 +239,7 @@ class Execution:
         *fit* contains the edges that explain *seen*, starting with the most likely edge.
         """
         went = fit[0] if fit else None
-        self.clock.took(went)
+        self.cover.timed.update(self.clock.took(went))
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
             # The SUT promised this outcome. Rule out the configurations that result from other outcomes.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
@@ -311,6 +313,10 @@ class Execution:
         if step.event not in plan.table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
         going = {plan.bare(point(each)).call for each in self.belief}
+        if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer):
+            if self.point is not None and self.clock.clocks is not None:
+                self.cover.untimely.add((self.point, step.event, step.stage))
+            return True
         if step.stage == "do":
             return all(plan.valued.step(each.state, plan.row(step)) == () for each in self.belief)
         if self._overlapping is None:
@@ -328,15 +334,14 @@ class Execution:
                 arranged = False
         return arranged
 
-    def _perform(self, step: Stimulus, timer: Timer | None) -> Response:
+    def _perform(self, step: Stimulus, over: int = 0) -> Response:
+        """Perform *step*.  If a timer fires its event, let the time *over* pass instead."""
         tested = self.sut if step.stage == "do" else self._overlapping
         if tested is None:
             raise UnsupportedError(step.event)
-        if timer is None:
-            reply = getattr(tested, step.stage)(step.event, **dict(step.args))
-        else:
-            self.clock.advance(self.clock.over(timer))
-            reply = ""
+        if over:
+            self.clock.advance(over)
+        reply = "" if over else getattr(tested, step.stage)(step.event, **dict(step.args))
         shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
@@ -353,6 +358,7 @@ class Execution:
 
     def aim(self, edge: Edge) -> bool:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
+        unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         plan = self.oracle.plan
         longest = len(plan.path(plan.start, edge.source) or ()) if plan.boundaries else 0
@@ -367,7 +373,7 @@ class Execution:
                 continue
             here, following = self.point, (*path, edge)[0]
             if not self.take(following.step):
-                if following is edge or not self.cover.avoided(following):
+                if following is edge or not {following.doing} & (unsupported.keys() | self.cover.untimely):
                     return False
             elif following is edge and self._failed_attempts[here, edge.step] not in range(1, PATIENCE):
                 return self._failed_attempts[here, edge.step] == 0

@@ -158,7 +158,9 @@ class Cover:
         return (edge.source, edge.step) in self._taken
 
     def avoided(self, edge: Edge) -> bool:
-        return edge.doing in self.unsupported or edge.doing in self.untimely or (edge.source, edge.step) in self.hopeless
+        return (
+            edge.doing in self.unsupported or edge.doing in self.untimely or (edge.source, edge.step) in self.hopeless
+        )
 
     def add(self, edge: Edge, plan: Plan) -> None:
         self._taken.add((edge.source, edge.step))

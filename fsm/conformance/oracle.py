@@ -16,7 +16,7 @@ from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
 from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
-from fsm.machine.timers import clocked, forced
+from fsm.machine.timers import Timer, clocked, duration, forced
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
@@ -132,7 +132,9 @@ class Oracle:
         args = tuple((name, value) for name, value in fields.items() if name in self.plan.table.machine.data)
         return frozenset(self.dynamics.showing(after, Key(args=args))) if args else after
 
-    def forgotten(self, step: Stimulus, seen: Response) -> str:
+    def forgotten(self, step: Stimulus, seen: Response, timer: Timer | None) -> str:
+        if timer is not None:
+            return f"the timer {timer.name} must have fired {duration(timer.latest)} after its start"
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
         return f"do({step.event!r}) returned None; a call must return its reply, such as 'ok'"

@@ -68,7 +68,9 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     for part in filter(None, map(str.strip, text.split(";"))):
         match = _STEP.fullmatch(part)
         if match is None:
-            form = "write EVENT, 'begin EVENT', 'end EVENT', 'wait EVENT' or 'crash@N EVENT', with =OUTCOME if it matters"
+            form = (
+                "write EVENT, 'begin EVENT', 'end EVENT', 'wait EVENT' or 'crash@N EVENT', with =OUTCOME if it matters"
+            )
             raise ValueError(f"{part!r} is not a step; {form}")
         stage = cast("StimulusStage", match["stage"] or ("crash" if match["point"] else "do"))
         outcomes = tuple(each.strip() for each in (match["expected"] or "").split(",") if each.strip())

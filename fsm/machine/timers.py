@@ -52,6 +52,39 @@ class Timer:
     def latest(self) -> int:
         return self.after + self.tolerance
 
+    @property
+    def margin(self) -> int:
+        """The nanoseconds by which a test stays away from the earliest and the latest time, because clocks round."""
+        return min(10**6, self.after // 1000)
+
+    def starts(self, event: Event, before: str, after: str, way: Outcome | Way) -> bool | None:
+        """Return whether the timer starts or stops when *event* moves between two states, or ``None`` if neither."""
+        acts = event.name in self.restarts and not way.begins and (event.kind != "call" or "ok" in way.reply)
+        if after in self.states:
+            return True if before not in self.states or event.name == self.event or acts else None
+        return False if before in self.states else None
+
+
+class Clocks:
+    """The nanoseconds since the start of each timer of *machine* that runs, in ``since``, for one entity."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.since = {name: 0 for name, timer in machine.timers.items() if machine.initial in timer.states}
+
+    def left(self, timer: Timer) -> tuple[int, int]:
+        """Return the least and the greatest time that is left before *timer*, which runs, fires."""
+        return max(0, timer.earliest - self.since[timer.name]), timer.latest - self.since[timer.name]
+
+    def advance(self, time: int) -> None:
+        self.since = {name: since + time for name, since in self.since.items()}
+
+    def move(self, event: str, before: str, after: str, way: Outcome | Way) -> None:
+        for name, timer in self._machine.timers.items():
+            if (starts := timer.starts(self._machine.events[event], before, after, way)) is not None:
+                self.since.pop(name, None)
+                self.since |= {name: 0} if starts else {}
+
 
 def nanoseconds_in(text: str) -> int | None:
     """Return the duration *text* in nanoseconds, or ``None`` if it is not a duration.
@@ -82,14 +115,6 @@ def duration(nanoseconds: int) -> str:
     """
     name, unit = next(((name, unit) for name, unit in reversed(_UNITS.items()) if nanoseconds % unit == 0), ("ns", 1))
     return f"{nanoseconds // unit} {name}" if nanoseconds else "0 s"
-
-
-def restarted(timer: Timer, event: Event, before: str, after: str, way: Outcome | Way) -> bool | None:
-    """Return whether *timer* starts again or stops when *event* moves between two states, or ``None`` if neither."""
-    acts = event.name in timer.restarts and not way.begins and (event.kind != "call" or "ok" in way.reply)
-    if after in timer.states:
-        return True if before not in timer.states or event.name == timer.event or acts else None
-    return False if before in timer.states else None
 
 
 def clocked(machine: Machine) -> Machine:
@@ -141,8 +166,8 @@ class _Clock:
         for timer in self.machine.timers.values():
             if state in timer.states and event.name == timer.event:
                 conditions.append(_compared(Read(name=timer.name), ">=", timer.earliest // self.unit))
-            if (restarts := restarted(timer, event, state, way.to, way)) is not None:
-                updates.append(_update(timer, Constant(value=0 if restarts else STOPPED)))
+            if (starts := timer.starts(event, state, way.to, way)) is not None:
+                updates.append(_update(timer, Constant(value=0 if starts else STOPPED)))
         return replace(way, when=_all(conditions), updates=tuple(updates))
 
     def passing(self, name: str) -> Event:

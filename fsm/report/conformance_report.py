@@ -157,10 +157,7 @@ def text(
         yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _unreached_lines(tested, layout)
     yield from _side_lines(tested, layout)
-    for timer in tested.oracle.plan.table.machine.timers if "advance" not in tested.methods else ():
-        early, fired, stopped = (tested.cover.timed[timer, each] for each in TIMED)
-        tests = f"not too early ({early:,}), in time ({fired:,}), not after it was stopped ({stopped:,})"
-        yield from layout.wrapped(f"timer {timer} fired: {tests}")
+    yield from _timer_lines(tested, layout)
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (
         ("never occurred", tested.unseen, _list_outcomes(tested, tested.unseen)),
@@ -217,6 +214,13 @@ def _side_lines(tested: Tested, layout: Layout) -> Iterator[str]:
         ]
         named = [f"{text} ({', '.join(where)})" for text, where in words.grouped(of).items()]
         yield from _first_lines(layout.wrapped(f"{why}: {'; '.join(named)}", "    "), of, "side")
+
+
+def _timer_lines(tested: Tested, layout: Layout) -> Iterator[str]:
+    for timer in tested.oracle.plan.table.machine.timers if "advance" not in tested.methods else ():
+        early, fired, stopped = (f"{tested.cover.timed[timer, each]:,}" for each in TIMED)
+        tests = f"not too early ({early}), not too late ({fired}), not after it had stopped ({stopped})"
+        yield from layout.wrapped(f"timer {timer} tested: {tests}")
 
 
 def _pair(table: Table, row: int, state: int) -> str:
