@@ -135,8 +135,8 @@ def test_the_plan_finds_each_defect_with_a_shortest_test(sut: type[Lease], short
 
 @pytest.mark.parametrize("sut", [TooEarly, NotRestarted, FiresAfterRelease, StopsOnRenew])
 def test_random_tests_find_defects_without_the_plan(sut: type[Lease]) -> None:
-    assert conform(LEASE, sut, aimed=lambda _: False, examples=200).failures
-    assert not conform(LEASE, Lease, aimed=lambda _: False, examples=200).failures
+    assert conform(LEASE, sut, aimed=lambda _: False, examples=60).failures
+    assert not conform(LEASE, Lease, aimed=lambda _: False, examples=60).failures
 
 
 def test_the_report_says_how_long_each_step_waited_and_what_was_tested() -> None:
@@ -274,4 +274,5 @@ def test_an_order_that_no_times_allow_is_reported_and_does_not_fail() -> None:
     tested = conform(machine, Second, examples=20)
     assert not tested.failures
     assert tested.verdict == Holds()
-    assert Obstacle.TIME in tested.unreached or len(tested.reached) == len(tested.reachable)
+    assert [*tested.unreached] == [Obstacle.TIME]
+    assert "because another timer fires first: fire-slow in second" in text(tested)
