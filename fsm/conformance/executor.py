@@ -1,6 +1,5 @@
 """Execute tests. Take steps on a SUT, judge each step, and record the coverage."""
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -8,7 +7,7 @@ from typing import Final
 
 from fsm.conformance.clock import Clock
 from fsm.conformance.crash import RecordSnapshot, crashed, crashed_edge
-from fsm.conformance.failure import Cover, FailedError, Failure, Taken, raised
+from fsm.conformance.failure import Cover, FailedError, Failure, Taken, describe_error, listed
 from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.errors import nearest, refused
@@ -30,7 +29,6 @@ from fsm.sut import (
 )
 from fsm.trace import shown_text
 
-LISTED: Final = 20  # maximum number of known values to list in the message about an unknown value
 PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arranged
 
 
@@ -90,7 +88,7 @@ class Execution:
                 self._emitting.outputs()
             self.memory.look()
         except (Exception, SystemExit) as error:
-            raise FailedError(Failure(broken=f"the SUT cannot be reset: {_describe_error(error)}")) from error
+            raise FailedError(Failure(broken=f"the SUT cannot be reset: {describe_error(error)}")) from error
         table, start = self.oracle.plan.valued, self.oracle.plan.start.state
         if shows and not table.matches(start, shows):
             first = table.shows[start]
@@ -134,27 +132,26 @@ class Execution:
         elif self.watch is not None or self._judging is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
+            self.clock.took(None)
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failure_error(
-                Failure(violation=violation, hint=self.oracle.forgotten(step, seen, self.clock.fired(step, here)))
-            )
+            hint = self.oracle.forgotten(step, seen, self.clock.fired(step, here))
+            raise self._failure_error(Failure(violation=violation, hint=hint))
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failure_error(Failure(violation=wrong[0]))
         return True
 
     def _wait_for(self, step: Stimulus) -> int:
         """If a timer fires the event of *step*, wait as long as it may not fire, and return the time that is left."""
-        timer = self.clock.fired(step, self.point)
-        if timer is None:
+        if (timer := self.clock.fired(step, self.point)) is None:
             return 0
         self._wait(Stimulus(step.event, "wait"))
+        self.cover.timed[timer.name, "fired"] += 1
         return self.clock.over(timer)
 
     def _wait(self, step: Stimulus) -> bool:
         """Let time pass in which no timer may fire.  Return whether this was possible."""
-        time = self.clock.room(step.event, self.point)
-        if time <= 0:
+        if (time := self.clock.room(step.event, self.point)) <= 0:
             return False
         try:
             self.clock.advance(time)
@@ -162,19 +159,18 @@ class Execution:
             outputs = self._emitting.outputs() if self._emitting is not None else None
         except (Exception, SystemExit) as error:
             raise self._no_answer_error(step, error) from error
+        running = self.clock.fired(Stimulus(step.event), self.point)
+        of = running or next(each for each in self.clock.timers if each.event == step.event)
         seen = Response(shows=shows, outputs=None if outputs is None else tuple(outputs))
         self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=time))
         after = self.oracle.quiet(self.belief, seen)
         if not after and self.watch is None:
-            timer = next(each for each in self.clock.timers if each.event == step.event)
-            since = self.clock.clocks and self.clock.clocks.since.get(timer.name)
-            when = (
-                "while it did not run" if since is None else f"earlier than {duration(timer.earliest)} after its start"
-            )
-            what = f"the timer {timer.name} must not fire {when}, but the SUT changed"
-            raise self._failure_error(Failure(broken=what, clause=timer.clause))
+            early = f"earlier than {duration(of.earliest)} after its start" if running else "while it did not run"
+            what = f"the timer {of.name} must not fire {early}, but the SUT changed"
+            raise self._failure_error(Failure(broken=what, clause=of.clause))
         self.belief = after or self.belief
-        self.cover.timed.update(self.clock.waited(step.event) if shows else ())
+        whole = self.clock.quiet([running]) <= 0 if running else time > of.latest
+        self.cover.timed[of.name, "early" if running else "stopped"] += whole and bool(shows or outputs)
         return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
@@ -214,7 +210,7 @@ class Execution:
 
     def _no_answer_error(self, step: Stimulus, error: BaseException) -> FailedError:
         last = Taken(step=step, seen=None, point=self.point)
-        return self._failure_error(Failure(trace=(last,), broken=_describe_error(error)))
+        return self._failure_error(Failure(trace=(last,), broken=describe_error(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         plan = self.oracle.plan
@@ -239,7 +235,7 @@ class Execution:
         *fit* contains the edges that explain *seen*, starting with the most likely edge.
         """
         went = fit[0] if fit else None
-        self.cover.timed.update(self.clock.took(went))
+        self.clock.took(went)
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
             # The SUT promised this outcome. Rule out the configurations that result from other outcomes.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
@@ -265,7 +261,7 @@ class Execution:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
             except (Exception, SystemExit) as error:
-                raise self._failure_error(Failure(broken=_describe_error(error))) from error
+                raise self._failure_error(Failure(broken=describe_error(error))) from error
             if fault:
                 raise self._failure_error(Failure(broken=fault))
         first, *others = {point(each) for each in after}
@@ -304,6 +300,7 @@ class Execution:
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=Response(shows=shows), point=self.point))
         self.point = None
+        self.clock.took(None)
         if fault:
             raise self._failure_error(Failure(broken=fault))
         return True
@@ -314,7 +311,7 @@ class Execution:
             return True
         going = {plan.bare(point(each)).call for each in self.belief}
         if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer):
-            if self.point is not None and self.clock.clocks is not None:
+            if self.point is not None and timer.name in self.clock.since:
                 self.cover.untimely.add((self.point, step.event, step.stage))
             return True
         if step.stage == "do":
@@ -335,11 +332,10 @@ class Execution:
         return arranged
 
     def _perform(self, step: Stimulus, over: int = 0) -> Response:
-        """Perform *step*.  If a timer fires its event, let the time *over* pass instead."""
         tested = self.sut if step.stage == "do" else self._overlapping
         if tested is None:
             raise UnsupportedError(step.event)
-        if over:
+        if over:  # a timer fires the event
             self.clock.advance(over)
         reply = "" if over else getattr(tested, step.stage)(step.event, **dict(step.args))
         shows = shown_text(self.sut.shows())
@@ -351,14 +347,13 @@ class Execution:
         if kind == "call" and reply == "" and any(table.step(each.state, row) is not None for each in self.belief):
             raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
         if shows and not table.showing(shows):
-            known = _listed(shows, table.shows)
+            known = listed(shows, table.shows)
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
     def aim(self, edge: Edge) -> bool:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
-        unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         plan = self.oracle.plan
         longest = len(plan.path(plan.start, edge.source) or ()) if plan.boundaries else 0
@@ -373,7 +368,7 @@ class Execution:
                 continue
             here, following = self.point, (*path, edge)[0]
             if not self.take(following.step):
-                if following is edge or not {following.doing} & (unsupported.keys() | self.cover.untimely):
+                if following is edge or not self.cover.avoided(following):
                     return False
             elif following is edge and self._failed_attempts[here, edge.step] not in range(1, PATIENCE):
                 return self._failed_attempts[here, edge.step] == 0
@@ -403,15 +398,3 @@ class Execution:
         for step in steps:
             self.take(step)
         self.finish()
-
-
-def _listed(shows: str, shown: Iterable[str]) -> str:
-    known = list(dict.fromkeys(shown))
-    close = difflib.get_close_matches(shows, known, n=1, cutoff=0)
-    return ", ".join(known) if len(known) <= LISTED else f"{close[0]!r} and {len(known) - 1} others"
-
-
-def _describe_error(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
-    return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

@@ -6,7 +6,7 @@ import os
 import re
 import sysconfig
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -21,7 +21,7 @@ from fsm.machine import Clause
 from fsm.machine.findings import Violation
 from fsm.machine.table import Table
 from fsm.monitor.property_watch import Violated
-from fsm.sut import SUT, Clocked, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
+from fsm.sut import SUT, BrokenError, Clocked, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 _DATA: Final = re.compile(r", \S+ = .*")  # the values after the name of a state
 WITHOUT_STATES: Final = 4
@@ -206,6 +206,7 @@ def misnamed(sut: SUT) -> Mapping[str, str]:
     return {name: meant[0] for name, meant in close.items() if meant}
 
 
+LISTED: Final = 20  # maximum number of known values to list in the message about an unknown value
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
@@ -242,3 +243,15 @@ def _relative_path(file: str) -> str:
     with suppress(OSError, ValueError):  # The working folder may have been removed.
         return str(Path(file).relative_to(Path.cwd()))
     return file
+
+
+def listed(shows: str, shown: Iterable[str]) -> str:
+    known = list(dict.fromkeys(shown))
+    close = difflib.get_close_matches(shows, known, n=1, cutoff=0)
+    return ", ".join(known) if len(known) <= LISTED else f"{close[0]!r} and {len(known) - 1} others"
+
+
+def describe_error(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
+    return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

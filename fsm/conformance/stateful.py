@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from fsm.conformance.clock import waiting
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import Cover, FailedError, Failure
 from fsm.conformance.oracle import Oracle
@@ -127,12 +126,13 @@ def walker(
         def wander(self, first: int) -> None:
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
-            edges += tuple(waiting(here, each) for each in self.walk.clock.timers) if here is not None else ()
+            waits = [Stimulus(each.event, "wait") for each in self.walk.clock.timers] if edges else []
             if first % SELDOM:
                 edges = tuple(each for each in edges if not costly(each.step.event)) or edges
             with self.judged():
                 if edges:
-                    self.walk.take(edges[first % len(edges)].step)
+                    steps = [*(each.step for each in edges), *waits]
+                    self.walk.take(steps[first % len(steps)])
                 else:
                     self.walk.reset()
 

@@ -8,7 +8,7 @@ thresholds are whole.  The order of events and whether a timer can expire are th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Final
@@ -18,7 +18,6 @@ from fsm.machine.terms import Combined, Constant, Read, Term, Update, Variable
 
 if TYPE_CHECKING:
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
-    from fsm.machine.table import Way
 
 _UNITS: Final = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
 _ISO: Final = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,9})?)S)?)?")
@@ -57,9 +56,9 @@ class Timer:
         """The nanoseconds by which a test stays away from the earliest and the latest time, because clocks round."""
         return min(10**6, self.after // 1000)
 
-    def starts(self, event: Event, before: str, after: str, way: Outcome | Way) -> bool | None:
+    def starts(self, event: Event, before: str, after: str, reply: Sequence[str], *, begins: bool) -> bool | None:
         """Return whether the timer starts or stops when *event* moves between two states, or ``None`` if neither."""
-        acts = event.name in self.restarts and not way.begins and (event.kind != "call" or "ok" in way.reply)
+        acts = event.name in self.restarts and not begins and (event.kind != "call" or "ok" in reply)
         if after in self.states:
             return True if before not in self.states or event.name == self.event or acts else None
         return False if before in self.states else None
@@ -70,6 +69,10 @@ class Clocks:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self.restart()
+
+    def restart(self) -> None:
+        machine = self._machine
         self.since = {name: 0 for name, timer in machine.timers.items() if machine.initial in timer.states}
 
     def left(self, timer: Timer) -> tuple[int, int]:
@@ -79,9 +82,9 @@ class Clocks:
     def advance(self, time: int) -> None:
         self.since = {name: since + time for name, since in self.since.items()}
 
-    def move(self, event: str, before: str, after: str, way: Outcome | Way) -> None:
+    def move(self, event: str, before: str, after: str, reply: Sequence[str], *, begins: bool) -> None:
         for name, timer in self._machine.timers.items():
-            if (starts := timer.starts(self._machine.events[event], before, after, way)) is not None:
+            if (starts := timer.starts(self._machine.events[event], before, after, reply, begins=begins)) is not None:
                 self.since.pop(name, None)
                 self.since |= {name: 0} if starts else {}
 
@@ -166,7 +169,7 @@ class _Clock:
         for timer in self.machine.timers.values():
             if state in timer.states and event.name == timer.event:
                 conditions.append(_compared(Read(name=timer.name), ">=", timer.earliest // self.unit))
-            if (starts := timer.starts(event, state, way.to, way)) is not None:
+            if (starts := timer.starts(event, state, way.to, way.reply, begins=way.begins)) is not None:
                 updates.append(_update(timer, Constant(value=0 if starts else STOPPED)))
         return replace(way, when=_all(conditions), updates=tuple(updates))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Final
 
-from fsm.conformance.failure import Failure, Taken
+from fsm.conformance.failure import Failure
 from fsm.conformance.race_runs import Race
 from fsm.conformance.tested import Obstacle, Tested
 from fsm.errors import visible
@@ -19,6 +19,7 @@ from fsm.report.cases import Case, Cases, near
 from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout, joined
+from fsm.report.test_steps import response_text, trace_data
 
 
 def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
@@ -43,7 +44,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""
-        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
+        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {response_text(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
     yield from layout.rows(("also in", ", ".join(map(words.either, failure.also))), ("hint", failure.hint))
@@ -58,34 +59,6 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     if again and failure.trace:
         steps = shlex.quote("; ".join(map(str, failure.steps)))
         yield f"    {'again':<{LABEL}}{again} --replay {steps}"
-
-
-def trace_data(failure: Failure) -> list[Json]:
-    return [
-        {
-            "step": str(taken.step),
-            "came": str(taken.came) if taken.came else None,
-            "passed": taken.passed / 10**9 if taken.passed else None,
-            **dict.fromkeys(("reply", "shows", "emits")),
-            **(picked(taken.seen, "reply", "shows", emits="outputs") if taken.seen else {}),
-        }
-        for taken in failure.trace
-    ]
-
-
-def _response_text(taken: Taken) -> str:
-    seen = taken.seen
-    if seen is None:
-        return "no answer"
-    reply = "in progress" if seen.reply is None else seen.reply
-    parts = (
-        f"after {taken.passed / 10**9:g} s" if taken.passed else "",
-        f"came as {taken.came}" if taken.came else "",
-        visible(reply),
-        f"emits {', '.join(map(visible, seen.outputs))}" if seen.outputs else "",
-        f"shows {visible(seen.shows)}" if seen.shows else "",
-    )
-    return "; ".join(filter(None, parts))
 
 
 TIMED: Final = ("early", "fired", "stopped")  # the tests of a timer
