@@ -33,7 +33,7 @@ class _Life:
     state: int
     clocks: Clocks
     calls: list[_Call] = field(default_factory=list)
-    now: int = 0  # nanoseconds
+    now: int = 1_767_225_600 * 10**9  # the time in nanoseconds; simulations begin on 1 January 2026
 
 
 def simulate(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from machines import machine_of
 
 import fsm
 from fsm.conformance import tested as results
+from fsm.conformance.exec.adapter import child
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.conformance.tested import Obstacle
 from fsm.language.library import load
 from fsm.report.conformance_report import json, text
+from fsm.sut import Clocked
 from fsm.verdict import Fails, Holds
 
+SUTS = Path(__file__).resolve().parent.parent / "suts"
 LEASE = load("examples/models/lease.toml")
 
 
@@ -276,3 +283,16 @@ def test_an_order_that_no_times_allow_is_reported_and_does_not_fail() -> None:
     assert tested.verdict == Holds()
     assert [*tested.unreached] == [Obstacle.TIME]
     assert "because another timer fires first: fire-slow in second" in text(tested)
+
+
+@pytest.mark.parametrize(("term", "verdict"), [(30, Holds), (28.9, Fails), (31.1, Fails)])
+def test_a_child_process_may_have_a_virtual_clock(term: float, verdict: type[Holds | Fails]) -> None:
+    command = [sys.executable, "-S", str(SUTS / "lease.py"), str(term)]
+    tested = conform(LEASE, lambda: child(command), examples=5)
+    assert isinstance(tested.verdict, verdict)
+    assert "advance" not in tested.methods
+
+
+def test_without_the_ability_a_child_process_is_not_asked_to_advance() -> None:
+    with closing(child([sys.executable, str(SUTS / "simulated.py"), "examples/models/door.toml"])) as door:
+        assert not isinstance(door, Clocked)
