@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from fsm.conformance.clock import Clock
 from fsm.conformance.crash import RecordSnapshot, crashed, crashed_edge
 from fsm.conformance.failure import Cover, FailedError, Failure, Taken, describe_error, listed
 from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
+from fsm.conformance.virtual_time import VirtualTimers
 from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.timers import duration
@@ -61,7 +61,7 @@ class Execution:
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
-        self.clock = Clock(oracle.plan, sut)
+        self.clock = VirtualTimers(oracle.plan, sut)
         self.died = False
         self._begin()
 

@@ -9,7 +9,6 @@ from math import inf
 from typing import Final
 
 from fsm.conformance.boundaries import Arguments
-from fsm.conformance.clock import timed_tests
 from fsm.conformance.concurrency import concurrently, refuse_threads
 from fsm.conformance.crash import crashes
 from fsm.conformance.executor import Execution
@@ -22,6 +21,7 @@ from fsm.conformance.race_runs import Pace, RaceJudging, kind_of
 from fsm.conformance.stateful import random_failure, shrink
 from fsm.conformance.tested import Tested, obstacles
 from fsm.conformance.tours import DistinguishingSequences, FrugalTour
+from fsm.conformance.virtual_time import timed_tests
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
 from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms

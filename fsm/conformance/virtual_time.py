@@ -9,7 +9,7 @@ from fsm.machine.timers import Clocks, Timer
 from fsm.sut import SUT, Clocked, Stimulus
 
 
-class Clock(Clocks):
+class VirtualTimers(Clocks):
     """The timers of a test.  There are no ``timers`` without a virtual clock, and no times after an unknown step."""
 
     def __init__(self, plan: Plan, sut: SUT) -> None:
@@ -65,7 +65,9 @@ class Clock(Clocks):
                 self.move(edge.step.event, before, after, way.reply, begins=way.begins)
 
 
-def timed_tests(plan: Plan, clock: Clock, edges: Iterable[Edge], cover: Cover) -> Iterator[tuple[Stimulus, ...]]:
+def timed_tests(
+    plan: Plan, clock: VirtualTimers, edges: Iterable[Edge], cover: Cover
+) -> Iterator[tuple[Stimulus, ...]]:
     """Yield tests in which time passes before and after each step, so that timers fire, run on, restart and stop.
 
     If another timer fires first, time passes at an earlier point of the test.
