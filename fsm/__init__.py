@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from fsm.checker import check as check
+    from fsm.conformance.asynchronous import next_timer as next_timer
+    from fsm.conformance.fake import Fake as Fake
     from fsm.conformance.suite import conform as conform
     from fsm.errors import InputError as InputError
     from fsm.hypothesis_tests import stateful as stateful
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "checker": "check",
+    "conformance.asynchronous": "next_timer",
+    "conformance.fake": "Fake",
     "conformance.suite": "conform",
     "errors": "InputError",
     "hypothesis_tests": "stateful",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis.stateful import TestCaseProperty
 
+from fsm.conformance.asynchronous import made
 from fsm.conformance.failure import Cover, Failure, misnamed, needed
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.machine.product.system import System
-    from fsm.sut import SUT
+    from fsm.sut import SUT, AsyncSUT
 
 
 def stateful(
     machine: Machine | System,
-    sut: str | Callable[[], SUT],
+    sut: str | Callable[[], SUT | AsyncSUT],
     *,
     profile: str | None = None,
     strategies: Strategies | None = None,
@@ -54,7 +55,7 @@ def stateful(
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
     machine = machine_of(machine, profile)
-    tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
+    tested = made(find(sut, machine, profile=profile) if isinstance(sut, str) else sut, machine)
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
     for warning in uncompared(needed(table, tested, cover), misnamed(tested)):

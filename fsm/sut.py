@@ -1,8 +1,9 @@
 """Protocols for implementations to be tested.
 
-A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other protocols are
-optional, and are recognized with :func:`isinstance`. Without a method ``outputs``, the outputs of the SUT are not
-compared. Without the methods ``begin`` and ``end``, states that exist only during a call are not tested.
+A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` or :class:`AsyncSUT` is required. The
+other protocols are optional, and are recognized with :func:`isinstance`. Without a method ``outputs``, the outputs of
+the SUT are not compared. Without the methods ``begin`` and ``end``, states that exist only during a call are not
+tested, unless the methods of the SUT are async.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -96,6 +97,13 @@ class SUT(Protocol):
         """Release all resources. The SUT is not used afterwards."""
 
 
+class AsyncSUT(Protocol):
+    """An object with ``async def`` methods. It has either a method ``do``, or one for each event of the machine."""
+
+    def shows(self) -> str:
+        """Return the visible state, as :meth:`SUT.shows` does."""
+
+
 @runtime_checkable
 class Emitting(Protocol):
     def outputs(self) -> Sequence[str] | None:
@@ -136,6 +144,14 @@ class ArrangingStages(Protocol):
 
         *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
         """
+
+
+@runtime_checkable
+class Retracting(Protocol):
+    """A SUT that learns only during a step whether it can keep its promise about the outcome."""
+
+    def arranged(self) -> bool:
+        """Return whether the last step had the outcome that was arranged."""
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
@@ -206,6 +222,22 @@ class Clocked(Protocol):
 
     def advance(self, seconds: float) -> None:
         """Let the given virtual time pass, and let everything happen that is due by then."""
+
+
+@runtime_checkable
+class Tidy(Protocol):
+    """A SUT that knows whether a test has left something behind that it should have ended."""
+
+    def leftovers(self) -> str:
+        """End the test. Return a description of what is wrong, or an empty string."""
+
+
+@runtime_checkable
+class RealTime(Protocol):
+    """A SUT that may depend on events outside of the test, so that its tests may not be reproducible."""
+
+    def waited(self) -> str:
+        """Return what the tests have waited for in real time, or an empty string."""
 
 
 @runtime_checkable

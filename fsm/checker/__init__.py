@@ -31,9 +31,10 @@ from fsm.machine.evidence import (
     Vacuous,
 )
 from fsm.machine.guards import has_data
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import SystemTable, TransitionSystem, tables_of
 from fsm.machine.product.system import System
-from fsm.machine.table import UNSPECIFIED, Done, InProgress, Table, in_progress, tabulate
+from fsm.machine.table import UNSPECIFIED, Done, Table, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
 from fsm.verdict import Unknown
@@ -149,8 +150,8 @@ def decide(
         conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
-    open_ = isinstance(stepping, StepCache) and _could_change(claim, conclusion) and not isinstance(conclusion, Unknown)
-    scope, cut = stepping.scope if open_ else ((), 0)
+    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
+    scope, cut = stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
     return Checked(
         of=stated,
         profile=profile,

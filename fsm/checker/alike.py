@@ -9,8 +9,9 @@ from msgspec import structs
 
 from fsm.machine.claims import Claim, Counts, Follows, MatchesDiagram, Refines, Requires
 from fsm.machine.evidence import Conclusion
+from fsm.machine.in_progress import InProgress
 from fsm.machine.product import SystemTable
-from fsm.machine.table import InProgress, Table, tabulate
+from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import Numbering
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]

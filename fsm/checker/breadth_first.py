@@ -14,8 +14,9 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from fsm.machine.claims import Counts
 from fsm.machine.evidence import RunStep
 from fsm.machine.graph import steps
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import SystemTable, TransitionSystem
-from fsm.machine.table import UNSPECIFIED, InProgress, Table, in_progress
+from fsm.machine.table import UNSPECIFIED, Table
 from fsm.machine.traversal import BreadthFirst, Explored
 
 LIMIT = 2_000_000

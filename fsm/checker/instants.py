@@ -16,9 +16,10 @@ from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.evidence import Run, RunStep, run_step
 from fsm.machine.graph import steps
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import SystemTable, TransitionSystem
 from fsm.machine.product.reduction import Orbits, Symmetry
-from fsm.machine.table import InProgress, Table, Way, in_progress
+from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:

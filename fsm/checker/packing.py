@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.claims import Counts
+from fsm.machine.in_progress import InProgress
 from fsm.machine.product import SystemTable, TransitionSystem
-from fsm.machine.table import InProgress
 from fsm.machine.traversal import LimitError
 from fsm.scratch import is_compiled
 

@@ -20,7 +20,7 @@ from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
 from fsm.machine.guards import may_agree
-from fsm.machine.table import InProgress
+from fsm.machine.in_progress import InProgress
 from fsm.machine.terms import Values
 
 if TYPE_CHECKING:

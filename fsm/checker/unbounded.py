@@ -2,7 +2,7 @@
 
 The states of the machine, without its data, become the control states of a transition system whose variables are
 unbounded.  The engine searches for an inductive invariant that excludes every breach.  If there is none, some run
-breaks the claim.  It is found by unrolling the steps, and is taken again with :class:`~fsm.machine.guards.Data`.
+breaks the claim.  It is found by unrolling the steps, and is taken again with :class:`~fsm.machine.guards.DataEffects`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from fsm.machine import Event, Machine, Moves
 from fsm.machine.claims import Always, Claim, Never
 from fsm.machine.conditions import All, Atom, Compare, Condition, Not, Some, with_atoms
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep
-from fsm.machine.guards import Data, names_of
-from fsm.machine.table import Way, in_progress, tabulate
+from fsm.machine.guards import DataEffects, names_of
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import Way, tabulate
 from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Constant, Read, Term, Values, Variable, assignments
 from fsm.machine.timers import clocked
 from fsm.verdict import Unknown
@@ -99,7 +100,7 @@ class _System:
     def __init__(self, machine: Machine) -> None:
         machine = clocked(machine) if machine.timers.keys() - machine.data.keys() else machine
         table = tabulate(machine)
-        self.machine, self.data = machine, table.data or Data(machine)
+        self.machine, self.data = machine, table.data or DataEffects(machine)
         self.control = StepCache(in_progress(tabulate(_without_data(machine))))
         self.variables = [*machine.data.values()]
         self.edges = [

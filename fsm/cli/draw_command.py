@@ -14,11 +14,12 @@ from fsm.cli.output import put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError, dot, png, svg
+from fsm.diagrams.draw.markdown_table import markdown
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
 from fsm.diagrams.draw.regions import system_markdown, system_picture
 from fsm.diagrams.draw.sequence import mermaid as mermaid_chart
 from fsm.diagrams.draw.sequence_svg import svg as svg_chart
-from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
+from fsm.diagrams.draw.text_pictures import mermaid, plantuml
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_steps import chosen_steps
 from fsm.diagrams.track import read_marks

@@ -79,7 +79,7 @@ def export_command(name: str, form: str, profile: str | None, wanted: str | None
         machine, stated = found.machine, named[wanted]
     machine = options.under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
-    if form in {"transitions", "python-statemachine"} and (lost := _lost(machine)):
+    if lost := _lost(machine, form):
         click.echo(f"note: {form} has no {' and no '.join(lost)}; they are left out", err=True)
     try:
         put(promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine), output)
@@ -88,14 +88,18 @@ def export_command(name: str, form: str, profile: str | None, wanted: str | None
     return 0
 
 
-def _lost(machine: Machine) -> list[str]:
+def _lost(machine: Machine, form: str) -> list[str]:
+    """Return words for the parts of *machine* that the language *form* does not have."""
+    if form in {"promela", "json"}:
+        return []
     ways = [way for event in machine.events.values() for way in event.outcomes()]
     words = {
         "conditions on data": any(way.when for way in ways),
         "updates of data": any(way.updates for way in ways),
         "timers": machine.timers,
     }
-    return [word for word, has in words.items() if has]
+    kept = () if form in {"transitions", "python-statemachine"} else ("conditions on data", "updates of data")
+    return [word for word, has in words.items() if has and word not in kept]
 
 
 _trust = options.flag("--trust", "Import the Python file, in a process of its own, instead of reading its syntax.")

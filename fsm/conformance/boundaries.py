@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate
-from fsm.machine.guards import Data, TooManyValuesError, solution
+from fsm.machine.guards import DataEffects, TooManyValuesError, solution
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import (
     COMPARISONS,
@@ -44,7 +44,7 @@ _SIGNS: Final[tuple[Operator, ...]] = ("-", "+")
 NOT_FOUND: Final = "not found within the scope"
 
 
-class Side(NamedTuple):
+class GuardSide(NamedTuple):
     """A comparison in the guards of a cell, by its number, and whether it is true."""
 
     row: int
@@ -74,7 +74,7 @@ class Boundaries:
     [(('code', 0),), (('code', 1),), (('code', 2),), (('code', 3),)]
     """
 
-    def __init__(self, table: Table, data: Data) -> None:
+    def __init__(self, table: Table, data: DataEffects) -> None:
         self._table, self._data = table, data
         self.compared = cache(self._comparisons)
         self._relevant = cache(self._relevant_comparisons)
@@ -126,7 +126,7 @@ class Boundaries:
     def goals(self, row: int, state: int, frame: Values, way: Way | None, after: Values) -> Iterator[Goal]:
         """Yield what a test exercises in a cell if the values and arguments are *frame*, and *after* the values then.
 
-        A :class:`Side` is a goal. The others are outcomes, possible mistakes, and values at or beside a boundary.
+        A :class:`GuardSide` is a goal. The others are outcomes, possible mistakes, and values at or beside a boundary.
         """
         index = way.index if way else -1
         changed = [value != each.initial for each, value in zip(self._data.variables, frame, strict=False)]
@@ -141,7 +141,7 @@ class Boundaries:
                     each for each, read in zip(changed, self._data.variables, strict=True) if read.name in of.names
                 )
                 yield "near", row, state, number, _near(value), number in deciding, since
-                yield Side(row, state, number, holds[number])
+                yield GuardSide(row, state, number, holds[number])
 
     def mistakes(self, row: int, frame: Values, way: Way | None, after: Values) -> Iterator[tuple[Goal, Values]]:
         """Yield the values that follow if *way* has a mistake in the update of one variable, with the mistake."""
@@ -168,15 +168,15 @@ class Boundaries:
                 return 0
 
     @cached_property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[GuardSide, ...]:
         return tuple(
-            Side(row, state, number, holds)
+            GuardSide(row, state, number, holds)
             for row, state in self._table.defined()
             for number, _ in enumerate(self.compared(row, state))
             for holds in (True, False)
         )
 
-    def unmet(self, side: Side) -> str:
+    def unmet(self, side: GuardSide) -> str:
         """Return the reason why the plan is not on *side*: no declared values are there, or it has not found any."""
         known = (*self._data.variables, *self._data.arguments[side.row])
         of = self.compared(side.row, side.state)[side.number].of
@@ -187,7 +187,7 @@ class Boundaries:
             return NOT_FOUND
         return NOT_FOUND if found is not None else "impossible, because no declared values satisfy it"
 
-    def text(self, side: Side) -> str:
+    def text(self, side: GuardSide) -> str:
         known = {each.name: each for each in (*self._data.variables, *self._data.arguments[side.row])}
         of = self.compared(side.row, side.state)[side.number].of
         written = f"{_text(of.left, of.right, known)} {of.comparison} {_text(of.right, of.left, known)}"

@@ -12,7 +12,6 @@ from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.virtual_time import VirtualTimers
 from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
-from fsm.machine.timers import duration
 from fsm.monitor.property_watch import Watch
 from fsm.sut import (
     SUT,
@@ -23,7 +22,9 @@ from fsm.sut import (
     Overlapping,
     Remembering,
     Response,
+    Retracting,
     Stimulus,
+    Tidy,
     UnsupportedError,
     arranger,
 )
@@ -62,6 +63,8 @@ class Execution:
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
         self.clock = VirtualTimers(oracle.plan, sut)
+        self._retracting = sut if isinstance(sut, Retracting) else None
+        self._tidy = sut if isinstance(sut, Tidy) else None
         self.died = False
         self._begin()
 
@@ -70,6 +73,7 @@ class Execution:
         self.belief = self.oracle.start
         self.trace.clear()
         self.clock.restart()
+        self.failed = False
         if self.watch is not None:
             self.watch.reset()
 
@@ -101,18 +105,19 @@ class Execution:
         Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field.
         """
         if step.stage in {"crash", "wait"}:
-            return self._crash(step) if step.stage == "crash" else self._wait(step)
+            return self._crash(step) if step.stage == "crash" else self._wait(step.event)
         if self._is_inapplicable(step):
             return False
-        over = self._wait_for(step)
+        over = self._wait_before(step)
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage, step.args) if here else ()
         wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arrange_outcomes(step, wanted)
+            seen = self._perform(step, over)
+            arranged = arranged and (self._retracting is None or self._retracting.arranged())
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
-            seen = self._perform(step, over)
             fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
             return self._leave_out(step, error)
@@ -141,36 +146,29 @@ class Execution:
             raise self._failure_error(Failure(violation=wrong[0]))
         return True
 
-    def _wait_for(self, step: Stimulus) -> int:
+    def _wait_before(self, step: Stimulus) -> int:
         """If a timer fires the event of *step*, wait as long as it may not fire, and return the time that is left."""
         if (timer := self.clock.fired(step, self.point)) is None:
             return 0
-        self._wait(Stimulus(step.event, "wait"))
+        self._wait(step.event)
         self.cover.timed[timer.name, "fired"] += 1
         return self.clock.over(timer)
 
-    def _wait(self, step: Stimulus) -> bool:
+    def _wait(self, event: str) -> bool:
         """Let time pass in which no timer may fire.  Return whether this was possible."""
-        if (time := self.clock.room(step.event, self.point)) <= 0:
+        if (time := self.clock.room(event, self.point)) <= 0:
             return False
+        step = Stimulus(event, "wait")
         try:
-            self.clock.advance(time)
-            shows = shown_text(self.sut.shows())
-            outputs = self._emitting.outputs() if self._emitting is not None else None
+            seen = self._perform(step, time)
         except (Exception, SystemExit) as error:
             raise self._no_answer_error(step, error) from error
-        running = self.clock.fired(Stimulus(step.event), self.point)
-        of = running or next(each for each in self.clock.timers if each.event == step.event)
-        seen = Response(shows=shows, outputs=None if outputs is None else tuple(outputs))
         self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=time))
-        after = self.oracle.quiet(self.belief, seen)
-        if not after and self.watch is None:
-            early = f"earlier than {duration(of.earliest)} after its start" if running else "while it did not run"
-            what = f"the timer {of.name} must not fire {early}, but the SUT changed"
-            raise self._failure_error(Failure(broken=what, clause=of.clause))
+        tested, wrong = self.clock.waited(event, self.point, time)
+        if not (after := self.oracle.quiet(self.belief, seen)) and self.watch is None:
+            raise self._failure_error(wrong)
         self.belief = after or self.belief
-        whole = self.clock.quiet([running]) <= 0 if running else time > of.latest
-        self.cover.timed[of.name, "early" if running else "stopped"] += whole and bool(shows or outputs)
+        self.cover.timed.update(tested if seen.shows or seen.outputs else ())
         return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
@@ -200,6 +198,7 @@ class Execution:
         return left
 
     def _failure_error(self, why: Failure) -> FailedError:
+        self.failed = True
         return FailedError(replace(why, trace=(*self.trace, *why.trace)))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> bool:
@@ -268,8 +267,11 @@ class Execution:
         self.point = (went.to if went else None) or (None if others else first)
 
     def finish(self) -> None:
-        """End the test. First take the steps that fairness requires, and then check the property."""
+        """End the test. If there is a property, first take the steps that fairness requires, and then check it."""
         if self.watch is None:
+            left = self._tidy.leftovers() if self._tidy is not None else ""
+            if left and not self.failed:
+                raise self._failure_error(Failure(broken=f"after the test, {left}", at_end=True))
             return
         for _ in range(self.watch.patience + 1):
             if (due := self.watch.due()) is None:
@@ -311,8 +313,7 @@ class Execution:
             return True
         going = {plan.bare(point(each)).call for each in self.belief}
         if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer):
-            if self.point is not None and timer.name in self.clock.since:
-                self.cover.untimely.add((self.point, step.event, step.stage))
+            self.cover.untimely.update(self.clock.untimely(timer, self.point))
             return True
         if step.stage == "do":
             return all(plan.valued.step(each.state, plan.row(step)) == () for each in self.belief)
@@ -331,13 +332,12 @@ class Execution:
                 arranged = False
         return arranged
 
-    def _perform(self, step: Stimulus, over: int = 0) -> Response:
-        tested = self.sut if step.stage == "do" else self._overlapping
+    def _perform(self, step: Stimulus, time: int) -> Response:
+        """Perform *step*, or let *time* pass if it is not 0."""
+        tested = self._overlapping if step.stage in {"begin", "end"} else self.sut
         if tested is None:
             raise UnsupportedError(step.event)
-        if over:  # a timer fires the event
-            self.clock.advance(over)
-        reply = "" if over else getattr(tested, step.stage)(step.event, **dict(step.args))
+        reply = self.clock.pass_time(time) if time else getattr(tested, step.stage)(step.event, **dict(step.args))
         shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):

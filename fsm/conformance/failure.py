@@ -6,15 +6,16 @@ import os
 import re
 import sysconfig
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from traceback import walk_tb
+from types import CodeType
 from typing import Final
 
-from fsm.conformance.boundaries import Side
+from fsm.conformance.boundaries import GuardSide
 from fsm.conformance.crash import Ended
 from fsm.conformance.plan import Doing, Edge, Plan, Point
 from fsm.machine import Clause
@@ -50,7 +51,7 @@ class Failure:
     If the failure does not always recur, ``repeated`` holds the number of repetitions that failed and the number of
     all repetitions. ``broken`` describes a promise that the SUT has broken, and ``clause`` is then the clause for
     the event in that state. ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists other
-    states from which tests failed for the same cause.
+    states from which tests failed for the same cause. ``at_end`` is true if the failure was found after the last step.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -61,6 +62,7 @@ class Failure:
     clause: Clause | None = None
     repeated: tuple[int, int] | None = None
     also: tuple[tuple[str, ...], ...] = ()
+    at_end: bool = False
 
     @property
     def steps(self) -> tuple[Stimulus, ...]:
@@ -74,6 +76,8 @@ class Failure:
     @property
     def kind(self) -> tuple[object, ...]:
         """A key that is equal for failures with the same cause."""
+        if self.at_end:
+            return ("at the end", self.broken.partition(";")[0])  # without the place
         where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
@@ -134,7 +138,7 @@ class Cover:
     compared: Counter[tuple[int, int]] = field(default_factory=Counter)
     arranged: set[tuple[Point, Stimulus]] = field(default_factory=set)
     ways: Counter[int] = field(default_factory=Counter)
-    sides: Counter[Side] = field(default_factory=Counter)
+    sides: Counter[GuardSide] = field(default_factory=Counter)
     timed: Counter[tuple[str, str]] = field(default_factory=Counter)
     untimely: set[Doing] = field(default_factory=set)
     steps: int = 0
@@ -174,7 +178,7 @@ class Cover:
 
 METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
-    *("never", "unasked", "costly", "advance"),
+    *("never", "unasked", "costly", "advance", "leftovers", "waited", "arranged"),
 )
 
 _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name and the right name
@@ -221,12 +225,16 @@ def raised(error: BaseException) -> str:
     """
     text = str(error)
     what = f"raised {type(error).__name__}" + (f": {text}" if text else "")
-    places = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    return what + place([(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)])
+
+
+def place(places: Sequence[tuple[CodeType, int]]) -> str:
+    """Describe the innermost of *places* that is in the user's code, or else the innermost one."""
     own = [(code, line) for code, line in places if not _is_library(code.co_filename)]
     for code, line in (own or places)[-1:]:
         function = "" if code.co_name == "<module>" else f" in {code.co_name}"
-        what += f" at {_relative_path(code.co_filename)}:{line}{function}"
-    return what
+        return f" at {_relative_path(code.co_filename)}:{line}{function}"
+    return ""
 
 
 @cache

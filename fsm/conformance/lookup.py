@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from fsm import entry_points
+from fsm.conformance.asynchronous import Asynchronous, made
 from fsm.conformance.failure import METHODS, misnamed
 from fsm.conformance.scheme import SutRequest, foreign_schemes, own_schemes, scheme_of
 from fsm.errors import InputError, documented, nearest, of_extra, refused
@@ -25,6 +26,8 @@ from fsm.machine.terms import Argument
 from fsm.machine.versions import meant, within
 from fsm.recordings import either
 from fsm.sut import SUT, BrokenError, UnsupportedError
+
+GRACE: Final = 1.0  # number of seconds for which an async SUT may run beyond the time limit of its waits
 
 
 class Simulated:
@@ -193,10 +196,10 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
         case _:
             raise _refusal(name, "this does not name a system under test", f"use {either([*forms(foreign=True)])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
-        return lambda: _make_sut(name, factory)
+        return lambda: _make_sut(name, factory, asked)
     if not hasattr(signal, "setitimer"):  # Windows
         raise _refusal(name, "a call cannot be interrupted on this operating system", "leave out --timeout")
-    return lambda: _with_time_limit(_make_sut(name, factory), timeout)
+    return lambda: _with_time_limit(_make_sut(name, factory, asked), timeout)
 
 
 def forms(*, foreign: bool = False) -> dict[str, str]:
@@ -206,6 +209,8 @@ def forms(*, foreign: bool = False) -> dict[str, str]:
 
 
 def _with_time_limit(sut: SUT, timeout: float) -> SUT:
+    if isinstance(sut, Asynchronous):
+        timeout += GRACE  # It ends a wait in real time itself.
     methods = {name: partial(_call_within, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
     others = {name: getattr(sut, name) for name in misnamed(sut)}
     return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
@@ -274,9 +279,9 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
     return factory
 
 
-def _make_sut(name: str, factory: Callable[[], SUT]) -> SUT:
+def _make_sut(name: str, factory: Callable[[], SUT], asked: SutRequest) -> SUT:
     try:
-        sut = factory()
+        sut = made(factory, asked.machine, timeout=asked.timeout)
     except InputError:
         raise
     except BrokenError as error:

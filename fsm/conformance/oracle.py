@@ -99,7 +99,7 @@ class Oracle:
         if edge.to is None:
             return True
         right, last = self.expected_response(edge, shown=False, emitted=True), edge.ways[-1]
-        shown = not seen.shows or self.plan.table.matches(last.to, seen.shows)
+        shown = not seen.shows or self.plan.valued.matches(last.to, seen.shows)
         replied = (seen.reply is None) == last.begins
         fits = not last.reply or self.dynamics.rules.fits(last.index, seen.reply or "")
         return replied and fits and seen.outputs in {None, right.outputs} and shown

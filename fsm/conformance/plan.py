@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 from itertools import filterfalse
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from fsm.conformance.boundaries import Arguments, Boundaries, Goal, Side
+from fsm.conformance.boundaries import Arguments, Boundaries, Goal, GuardSide
 from fsm.machine import Event
 from fsm.machine.calls.valued import ValuedTable, with_data
 from fsm.machine.guards import encoded
@@ -245,8 +245,8 @@ class Plan:
         ways = self.table.step(self.valued.bare(state), self.valued.rows[row].index) or ()
         return next(each for each in ways if (each.name, each.deviation) == (way.name, way.deviation))
 
-    def _sides(self, edge: Edge) -> frozenset[Side]:
-        return frozenset(each for each in self._goals(edge) if isinstance(each, Side))
+    def _sides(self, edge: Edge) -> frozenset[GuardSide]:
+        return frozenset(each for each in self._goals(edge) if isinstance(each, GuardSide))
 
     def row(self, step: Stimulus) -> int:
         """Return the row of *valued* for the event of *step* and its arguments."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -19,7 +20,7 @@ from fsm.errors import nearest
 from fsm.machine.guards import encoded
 from fsm.machine.terms import Argument, Variable
 from fsm.monitor.property_watch import Watch
-from fsm.sut import SUT, Costly, Stimulus
+from fsm.sut import SUT, Costly, RealTime, Stimulus
 
 Strategies: TypeAlias = Mapping[str, Mapping[str, st.SearchStrategy[Argument]]]  # by event and argument
 
@@ -185,15 +186,19 @@ def _argument_rule(name: str, event: str, strategies: Mapping[str, st.SearchStra
 
 TRIES: Final = 500  # maximum number of shorter tests to try
 REPEATS: Final = 20
+AGAIN: Final = 3  # number of times that a shorter test must fail if the SUT has waited in real time
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """Search for the shortest failure of the same kind as *failure*. Each test runs on a new *walk*.
 
     First, the beginning of the test is replaced by a shorter path to the same point. Then steps are removed, and
-    arguments become smaller. A failure that does not recur is repeated to count how often the test fails.
+    arguments become smaller. If the SUT has waited in real time, only tests that fail several times are kept. A
+    failure that does not recur is repeated to count how often the test fails.
     """
-    plan = walk().oracle.plan
+    first = walk()
+    plan, real = first.oracle.plan, isinstance(first.sut, RealTime) and bool(first.sut.waited())
+    same = partial(_same_failure, walk, times=AGAIN if real else 1)
     tried: set[tuple[Stimulus, ...]] = set()
 
     def size(steps: tuple[Stimulus, ...]) -> tuple[int, int]:
@@ -203,13 +208,13 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
         for steps in tests:
             if size(steps) < size(best.steps) and steps not in tried and len(tried) < TRIES:
                 tried.add(steps)
-                found = _same_failure(walk, best, steps)
+                found = same(best, steps)
                 if found is not None and size(found.steps) < size(best.steps):
                     return found
         return None
 
     best = shorter(_shortcuts(plan, failure, sparse=True), failure) or failure
-    if best is not failure or _same_failure(walk, failure, failure.steps):
+    if best is not failure or same(failure, failure.steps):
         found: Failure | None = best
         while found is not None:
             best = found
@@ -217,18 +222,26 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
             found = shorter(
                 chain(shortcuts, _without_steps(best.steps), _with_smaller_arguments(plan, best.steps)), best
             )
-        if _same_failure(walk, best, best.steps):
+        if same(best, best.steps):
             return best
     failed = sum(_same_failure(walk, best, best.steps) is not None for _ in range(REPEATS))
     return replace(best, repeated=(failed, REPEATS))
 
 
-def _same_failure(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
-    try:
-        walk().replay(steps)
-    except FailedError as failed:
-        return failed.failure if failed.failure.kind == failure.kind else None
-    return None
+def _same_failure(
+    walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus], times: int = 1
+) -> Failure | None:
+    """Return the failure of the test *steps* if it fails like *failure* in each of *times* runs."""
+    found, steps = None, tuple(steps)
+    for _ in range(times):
+        try:
+            found = None
+            walk().replay(steps)
+        except FailedError as failed:
+            found = failed.failure
+        if found is None or found.kind != failure.kind:
+            return None
+    return found
 
 
 def _shortcuts(plan: Plan, failure: Failure, *, sparse: bool = False) -> Iterator[tuple[Stimulus, ...]]:

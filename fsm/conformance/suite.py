@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from math import inf
 from typing import Final
 
+from fsm.conformance.asynchronous import made
 from fsm.conformance.boundaries import Arguments
 from fsm.conformance.concurrency import concurrently, refuse_threads
 from fsm.conformance.crash import crashes
@@ -24,7 +26,7 @@ from fsm.conformance.tours import DistinguishingSequences, FrugalTour
 from fsm.conformance.virtual_time import timed_tests
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
-from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
+from fsm.machine.conditions import Compare, Emits, EmitsOnly, StepEmits, atoms
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
@@ -32,7 +34,19 @@ from fsm.machine.product.system import System
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
-from fsm.sut import SUT, Costly, Crashing, Detailed, Emitting, Limited, Overlapping, Stimulus, StimulusStage
+from fsm.sut import (
+    SUT,
+    AsyncSUT,
+    Costly,
+    Crashing,
+    Detailed,
+    Emitting,
+    Limited,
+    Overlapping,
+    RealTime,
+    Stimulus,
+    StimulusStage,
+)
 
 MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -42,7 +56,7 @@ REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave t
 
 def conform(
     machine: Machine | System,
-    sut: str | Callable[[], SUT],
+    sut: str | Callable[[], SUT | AsyncSUT],
     *,
     profile: str | None = None,
     name: str = "",
@@ -76,7 +90,7 @@ def conform(
     sut_profile = profile
     if isinstance(machine, System):
         machine, profile = flatten(machine.under(profile)), None
-    factory = find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut
+    factory = partial(made, find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut, machine)
     tested = factory()
     if threads > 1:
         refuse_threads(machine, tested)
@@ -129,14 +143,14 @@ def conform(
 
 def replay(
     machine: Machine,
-    factory: Callable[[], SUT],
+    factory: Callable[[], SUT | AsyncSUT],
     steps: Iterable[Stimulus],
     *,
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
     """Take *steps* on the SUT that *factory* makes, and judge them. Steps that cannot be taken are skipped."""
-    with closing(factory()) as sut:
+    with closing(made(factory, machine)) as sut:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
         walk = Execution(oracle, sut)
         failures: list[Failure] = []
@@ -163,6 +177,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
         obstacles=obstacles(oracle, cover),
         methods=needed(table, sut, cover),
         misnamed=misnamed(sut),
+        waited=sut.waited() if isinstance(sut, RealTime) else "",
         judge=judging.model if judging else "",
         covered=tuple(judging.covered()) if judging else (),
     )
@@ -180,6 +195,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                 walk.restart()
                 for each in run if walk.aim(edge) else ():
                     walk.take(each.step)
+                walk.finish()
             except FailedError as failed:
                 if causes.add(failed.failure):
                     return
@@ -273,7 +289,7 @@ class PropertyTestResult:
 def run_property_test(
     machine: Machine,
     stated: Property,
-    factory: Callable[[], SUT],
+    factory: Callable[[], SUT | AsyncSUT],
     *,
     profile: str | None = None,
     examples: int = 20,
@@ -289,9 +305,12 @@ def run_property_test(
     >>> result.failure, result.untested
     (None, '')
     """
-    if why := untestable(stated):
+    why = untestable(stated)
+    if any(isinstance(part, Compare) for each in conditions_of(stated.claim) for part in atoms(each.means)):
+        why = "the property is about values of variables, which tests of properties do not follow"
+    if why:
         return PropertyTestResult(of=stated, untested=why, unwatchable=True)
-    with closing(factory()) as sut:
+    with closing(made(factory, machine)) as sut:
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         required = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, cached_property
 
-from fsm.conformance.boundaries import Side
+from fsm.conformance.boundaries import GuardSide
 from fsm.conformance.failure import Cover, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
@@ -100,7 +100,8 @@ class Tested:
     right names.
 
     If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the
-    events that the SUT sent, or is ``None`` if they were not checked.
+    events that the SUT sent, or is ``None`` if they were not checked. ``waited`` names what the SUT has waited for in
+    real time, so that the tests may not be reproducible.
     """
 
     sut: str
@@ -119,6 +120,7 @@ class Tested:
     judge: str = ""
     covered: tuple[Covered, ...] = ()
     told: int | None = None
+    waited: str = ""
 
     @property
     def race(self) -> Race | None:
@@ -176,7 +178,7 @@ class Tested:
         return {obstacle: tuple(pairs) for obstacle, pairs in sorted(found.items())}
 
     @cached_property
-    def sides(self) -> Mapping[Side, str]:
+    def sides(self) -> Mapping[GuardSide, str]:
         """The sides of the comparisons in guards, each with the reason why it was not exercised, or an empty text."""
         plan = self.oracle.plan
         planned = {side for edge in plan.edges for side in plan.sides(edge)}

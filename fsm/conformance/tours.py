@@ -37,7 +37,7 @@ class _Predecessor(NamedTuple):
 
 
 _TRIED: Final = 30  # maximum number of points to search for a run, if there are data
-_VAIN: Final = 3  # number of vain searches after which values of a variable in a state are not distinguished any more
+_VAIN: Final = 3  # number of vain searches after which a mistake in a state is given up
 
 
 @dataclass(kw_only=True)

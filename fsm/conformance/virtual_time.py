@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 
-from fsm.conformance.failure import Cover
-from fsm.conformance.plan import Edge, Plan, Point
-from fsm.machine.timers import Clocks, Timer
+from fsm.conformance.failure import Cover, Failure
+from fsm.conformance.plan import Doing, Edge, Plan, Point
+from fsm.machine.timers import Clocks, Timer, duration
 from fsm.sut import SUT, Clocked, Stimulus
 
 
@@ -49,10 +49,26 @@ class VirtualTimers(Clocks):
         running = (each for each in timers if each.name in self.since)
         return min((each.earliest - self.since[each.name] - each.margin for each in running), default=1 << 62)
 
-    def advance(self, time: int) -> None:
+    def waited(self, event: str, here: Point | None, time: int) -> tuple[list[tuple[str, str]], Failure]:
+        """Return what has been tested by waiting for *time*, and the failure if anything has happened."""
+        running = self.fired(Stimulus(event), here)
+        of = running or next(each for each in self.timers if each.event == event)
+        early = f"earlier than {duration(of.earliest)} after its start" if running else "while it did not run"
+        what = f"the timer {of.name} must not fire {early}, but the SUT changed"
+        whole = self.quiet([running]) <= 0 if running else time > of.latest
+        tested = [(of.name, "early" if running else "stopped")] if whole else []
+        return tested, Failure(broken=what, clause=of.clause)
+
+    def untimely(self, timer: Timer, here: Point | None) -> list[Doing]:
+        """Return the event of *timer*, which is impossible at *here*, unless the times are unknown."""
+        return [(here, timer.event, "do")] if here is not None and timer.name in self.since else []
+
+    def pass_time(self, time: int) -> str:
+        """Let *time* pass, and return the reply, which is empty."""
         if self._sut is not None:
             self._sut.advance(time / 10**9)
-        super().advance(time)
+        self.advance(time)
+        return ""
 
     def took(self, edge: Edge | None) -> None:
         """Start and stop timers after the step *edge*, or forget all times if it is unknown."""

@@ -5,6 +5,7 @@ The reader of a format converts a file of limited size (:mod:`~fsm.interop.yaml_
 as a model file.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -83,7 +84,9 @@ def dot(machine: Machine) -> str:
     for state in machine.states.values():
         mark = "2" if state.name == machine.initial else None
         graph.node(state.name, shows=state.shows, tooltip=graphviz.escape(state.about), peripheries=mark)
-    for step in steps(machine):
+    # Arguments and the passing of time have no edges of their own.
+    once = {(each.event, each.ends, each.source, each.way): each for each in steps(replace(machine, timers={}))}
+    for step in once.values():
         graph.edge(
             step.source,
             step.way.to,
@@ -92,6 +95,8 @@ def dot(machine: Machine) -> str:
             outcome=step.way.name,
             reply=step.reply or None,
             emits=", ".join(step.way.emits) or None,
+            when=step.way.when.text if step.way.when else None,
+            set=", ".join(f"{each.variable} := {each.text}" for each in step.way.updates) or None,
         )
     text: str = graph.source
     return text

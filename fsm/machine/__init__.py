@@ -16,7 +16,7 @@ from fsm.machine.clauses import Level as Level
 from fsm.machine.conditions import WrittenCondition
 from fsm.machine.fields import Exemption, FieldKind, Requirement
 from fsm.machine.hierarchy import FLAT, Hierarchy
-from fsm.machine.terms import Update, Variable
+from fsm.machine.terms import DataUpdate, Variable
 from fsm.machine.timers import Timer
 from fsm.machine.versions import conflict, has, meant, parted, within
 
@@ -66,7 +66,7 @@ class Outcome:
     aliases: tuple[str, ...] = ()
     deviation: Deviation | None = None
     when: WrittenCondition | None = None
-    updates: tuple[Update, ...] = ()
+    updates: tuple[DataUpdate, ...] = ()
     chosen: bool = False
 
     def replies(self, reply: str) -> bool:

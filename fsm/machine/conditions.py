@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from fsm.machine.terms import COMPARISONS, Comparison, Range, Term, Values, bounds, evaluator, names_in
+from fsm.machine.terms import COMPARISONS, Comparator, Range, Term, Values, bounds, evaluator, names_in
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class StepEmits:
 class Compare:
     """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons."""
 
-    comparison: Comparison
+    comparison: Comparator
     left: Term
     right: Term
 

@@ -11,9 +11,10 @@ from msgspec import Struct
 from fsm.machine import Clause, Deviation, Machine, Moves
 from fsm.machine.claims import Counts, KnownFailure, Property
 from fsm.machine.conditions import Condition
+from fsm.machine.in_progress import InProgress
 from fsm.machine.product import TransitionSystem
 from fsm.machine.product.system import System
-from fsm.machine.table import UNSPECIFIED, Done, InProgress, Way
+from fsm.machine.table import UNSPECIFIED, Done, Way
 from fsm.trace import Phase
 from fsm.verdict import Fails, Holds, Unknown
 

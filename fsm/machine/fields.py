@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FieldKind: TypeAlias = Literal["time", "int", "text"]
 FieldValue: TypeAlias = int | str
-Values: TypeAlias = Mapping[str, Sequence[FieldValue]]
+ValueLists: TypeAlias = Mapping[str, Sequence[FieldValue]]
 
 _NONE: Final[Mapping[str, FieldValue]] = {}
 
@@ -37,11 +37,11 @@ class Requirement:
     unset: Sequence[str] = ()
     not_before: Mapping[str, str] = field(default_factory=dict)
     slack: int = 0
-    values: Values = field(default_factory=dict)
-    iff: Values = field(default_factory=dict)
+    values: ValueLists = field(default_factory=dict)
+    iff: ValueLists = field(default_factory=dict)
     keeps: Sequence[str] = ()
-    when: Values = field(default_factory=dict)
-    unless: Values = field(default_factory=dict)
+    when: ValueLists = field(default_factory=dict)
+    unless: ValueLists = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the requirement on one line, in the syntax of the model language.
@@ -110,7 +110,7 @@ class Exemption:
     """A profile's permission to break a clause about fields if each field in ``when`` has a value listed there."""
 
     deviation: Deviation
-    when: Values
+    when: ValueLists
     since: str = ""
     until: str = ""
 

@@ -10,8 +10,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import TransitionSystem
-from fsm.machine.table import InProgress, Table, Way, in_progress
+from fsm.machine.table import Table, Way
 from fsm.machine.traversal import BreadthFirst
 
 

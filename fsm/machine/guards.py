@@ -1,6 +1,6 @@
 """The effect of data: which ways of a cell are possible, and the values after them.
 
-Every engine uses :class:`Data`.  It computes with the values that it is given, also beyond the declared ranges.
+Every engine uses :class:`DataEffects`.  It computes with the values that it is given, also beyond the declared ranges.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate, truth, truth_within
-from fsm.machine.terms import Range, Update, Values, Variable, assignments, evaluator, names_in
+from fsm.machine.terms import DataUpdate, Range, Values, Variable, assignments, evaluator, names_in
 
 if TYPE_CHECKING:
     from fsm.machine import Event, Machine
 
 
-class Effect(Protocol):
+class Guarded(Protocol):
     """The condition and the updates of an outcome."""
 
     @property
     def when(self) -> Condition | None: ...
 
     @property
-    def updates(self) -> tuple[Update, ...]: ...
+    def updates(self) -> tuple[DataUpdate, ...]: ...
 
 
-E = TypeVar("E", bound=Effect)
+E = TypeVar("E", bound=Guarded)
 
 
 def has_data(machine: Machine) -> bool:
     return bool(machine.data) or any(event.arguments for event in machine.events.values())
 
 
-class Data:
+class DataEffects:
     """The variables of *machine*, with the values of an entity as a tuple in their order.
 
     >>> from fsm.language.library import load
@@ -92,7 +92,7 @@ class Data:
         except TooManyValuesError:
             return True
 
-    def _after(self, way: Effect, row: int, frame: Values) -> Values | None:
+    def _after(self, way: Guarded, row: int, frame: Values) -> Values | None:
         values = frame[: len(self.variables)]
         if way.when is None and not way.updates:
             return values
@@ -106,7 +106,7 @@ class Data:
         return tuple(after)
 
     def _compile(
-        self, when: Condition | None, updates: Sequence[Update], row: int
+        self, when: Condition | None, updates: Sequence[DataUpdate], row: int
     ) -> tuple[Callable[[Values], bool | None], tuple[tuple[int, Callable[[Values], int | None]], ...]]:
         places = self.places(row)
         compiled = ((self._place[each.variable], evaluator(each.term, places)) for each in updates)
@@ -117,7 +117,7 @@ class Data:
         names = (each.name for each in (*self.variables, *self.arguments[row]))
         return {name: place for place, name in enumerate(names)}
 
-    def combinations(self, row: int, ways: Sequence[Effect]) -> tuple[Values, ...]:
+    def combinations(self, row: int, ways: Sequence[Guarded]) -> tuple[Values, ...]:
         """Return the arguments that the event of *row* may have.  Arguments that none of *ways* reads are unknown."""
         read = {name for way in ways for name in names_of(way.when, way.updates)}
         ranges = (range(each.low, each.high + 1) if each.name in read else (None,) for each in self.arguments[row])
@@ -146,7 +146,7 @@ class Data:
         return tuple(f"{each.name} from {each.low} to {each.high}" for each in known if each.beyond == "scope")
 
 
-def names_of(when: Condition | None, updates: Iterable[Update]) -> Iterator[str]:
+def names_of(when: Condition | None, updates: Iterable[DataUpdate]) -> Iterator[str]:
     """Yield the names of the variables and arguments that a guard and updates read."""
     for each in atoms(when) if when else ():
         yield from each.names if isinstance(each, Compare) else ()

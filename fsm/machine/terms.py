@@ -16,7 +16,7 @@ Values: TypeAlias = "tuple[Value, ...]"
 Argument: TypeAlias = "int | bool | str"
 """A value as people write it."""
 
-Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
+Comparator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
 Operator: TypeAlias = Literal["+", "-", "min", "max"]
 
 COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
@@ -129,7 +129,7 @@ Term: TypeAlias = Constant | Read | Combined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class DataUpdate:
     """The new value of ``variable``, as written in ``text``."""
 
     variable: str

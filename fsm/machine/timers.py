@@ -14,7 +14,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine.conditions import All, Compare, Condition, WrittenCondition
-from fsm.machine.terms import Combined, Constant, Read, Term, Update, Variable
+from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable
 
 if TYPE_CHECKING:
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
@@ -192,8 +192,8 @@ def _compared(left: Term, comparison: str, value: int) -> Condition:
     return Compare(comparison=comparison, left=left, right=Constant(value=value))  # type: ignore[arg-type]
 
 
-def _update(timer: Timer, term: Term) -> Update:
-    return Update(variable=timer.name, term=term, text="")
+def _update(timer: Timer, term: Term) -> DataUpdate:
+    return DataUpdate(variable=timer.name, term=term, text="")
 
 
 def _all(conditions: list[Condition]) -> WrittenCondition | None:

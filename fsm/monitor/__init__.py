@@ -1,16 +1,14 @@
 """Check whether a trace is a behaviour of a machine.
 
-For every live entity, the monitor keeps a belief, which is the set of situations that are possible after the
-observations so far (:mod:`fsm.machine.calls`). It remembers only a limited number of entities at rest, that is,
-entities that are back in the initial state or known only by name. Memory is therefore bounded by the number of live
-entities.
+For every live entity, the monitor keeps a belief, the set of situations that are possible after the observations so far
+(:mod:`fsm.machine.calls`). It remembers a limited number of entities at rest, that is, entities in the initial state or
+known only by name. Memory is therefore bounded by the number of live entities.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -24,18 +22,17 @@ from fsm.monitor.beliefs import BeliefStep, shared
 from fsm.monitor.diagnosis import Explained
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
-from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
+from fsm.monitor.grouping import Assumptions, Folder, Open
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
 from fsm.monitor.timer_watch import TimerWatch
-from fsm.trace import Batch, Line, Observation, shown_parts, shown_text
+from fsm.monitor.unknown_words import understood, unknown_name, unknown_text
+from fsm.trace import Batch, Line, Observation, shown_text
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
-
 REMEMBERED: Final = 65_536
 """Maximum number of entities at rest to remember. Older entities are treated as if they had never been seen."""
-
 OPEN: Final = 1_024
 """Maximum number of violations in an endless trace that may wait for the next observation of their entity."""
 
@@ -46,14 +43,13 @@ class Monitor:
     *file* is the name of the trace, and *seen* contains the signals that it shows; any other signal may happen at any
     time.  If *seen* is ``None``, the trace shows all signals.  If *outputs* is true, it shows only outputs.
 
-    If *fresh* is true, every entity is in the initial state when it is first seen.  Otherwise, an entity may be in
-    any state, and there may be calls in progress that only their replies will reveal.  If *ids* is true, entity ids
-    are never reused.  If *own* is true, the trace was written for this machine, so an event that the machine does not
-    have makes the verdict unknown.
+    If *fresh* is true, every entity is in the initial state when it is first seen.  Otherwise, it may be in any state,
+    with calls in progress that only their replies will reveal.  If *ids* is true, ids are never reused.  If *own* is
+    true, the trace was written for this machine, and an event that it does not have makes the verdict unknown.
 
-    If *every* is true, all violations are kept rather than only the first few of each cause.  ``wanted(observation)``
-    returns whether the observation may be reported as a violation or a tolerated deviation, ``violated`` is called
-    with the entity and the line of each violation, and ``folder`` collects the violations.
+    If *every* is true, all violations are kept, not only the first few of each cause.  ``wanted(observation)`` returns
+    whether the observation may be reported, ``violated`` is called with the entity and the line of each violation, and
+    ``folder`` collects the violations.
 
     >>> from fsm.language.library import load
     >>> from fsm.trace import Observation
@@ -90,7 +86,6 @@ class Monitor:
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
         self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
         self._everything = self._beliefs.everything
-        self._parts = self.machine.states[self.machine.initial].parts
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
         self._timers = TimerWatch(self._dynamics) if self.machine.timers else None
         self._entities = Entities(self._beliefs, REMEMBERED)
@@ -99,24 +94,23 @@ class Monitor:
         self._notes, self._own = Counter[str](), own
         self._shown = {name: each for name, each in machine.data.items() if each.shown}
         self._compiled: BeliefAutomaton | None = None
-        emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
+        emits = not outputs or any(way.emits for way in self._dynamics.table.ways)
         self._unread = "" if emits else f"the recording has only outputs, but {machine.name} has no outputs"
-        if machine.data and any(way.within for event in machine.events.values() for way in event.outcomes()):
+        if machine.data and any(way.within for way in self._dynamics.table.ways):
             self._unread = self._unread or "time limits of machines with data are not judged"
         self.entities = self._beside = self.observations = 0
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
         """Process one observation and return its violations.
 
-        An observation can have several violations, because it applies to every entity if it names none, and because
-        the fields of an entity can break several clauses.
-
-        The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations, and also considers
-        the observation that follows each violation. Raise ``ValueError`` for an event that the machine does not have.
+        There may be several violations, because an observation without an entity applies to every entity, and the
+        fields of an entity can break several clauses. The n-th observation is assumed to be on line n.
+        :meth:`judgement` groups the violations, and also considers the observation that follows each violation. Raise
+        ``ValueError`` for an event that the machine does not have.
         """
         if type(seen.shows) is not str:  # a mapping from parts to states, which msgspec does not reject
             seen = msgspec.structs.replace(seen, shows=shown_text(seen.shows))
-        if unknown := self._unknown(seen):
+        if unknown := unknown_name(seen, self._dynamics):
             what, name, known = unknown
             raise ValueError(f"{self.machine.name} has no {what} {name!r}; it has {', '.join(known)}")
         told = list[findings.Violation]()
@@ -176,28 +170,6 @@ class Monitor:
             )
         return self._compiled
 
-    def _unknown(self, seen: Observation) -> tuple[str, str, Iterable[str]] | None:
-        if seen.event and self._dynamics.row(seen.event) < 0:
-            return "event", seen.event, self.machine.events
-        shown = shown_parts(seen.shows) if self._parts and seen.shows else ()
-        return next((("part", name, self._parts) for name in shown if name not in self._parts), None)
-
-    def _understood(self, seen: Observation, line: int) -> Observation:
-        """Return *seen* without arguments and values of variables that the machine does not have."""
-        row = self._dynamics.row(seen.event)
-        known = {**self._shown, **(self._dynamics.table.rows[row].event.arguments if row >= 0 else {})}
-        args, fields = dict(seen.args or {}), dict(seen.fields or {})
-        for name, value in (*args.items(), *((each, fields[each]) for each in fields.keys() & self._shown)):
-            try:
-                known[name].encoded(value)
-            except (KeyError, ValueError) as error:
-                (args if name in args else fields).pop(name)
-                self._notes["value not understood"] += 1
-                if self._own and not self._unread:
-                    what = f"{self.machine.name} has no argument {error} of '{seen.event}'"
-                    self._unread = f"line {line}: {what if isinstance(error, KeyError) else error}"
-        return msgspec.structs.replace(seen, args=args or None, fields=fields or None)
-
     def _count(self) -> None:
         if self._compiled is not None:
             self._compiled.count()
@@ -255,12 +227,8 @@ class Monitor:
             covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes + self._beliefs.notes + self._undecided()),
+            notes=dict(self._notes + self._beliefs.notes + (self._timers.notes if self._timers else Counter())),
         )
-
-    def _undecided(self) -> Counter[str]:
-        undecided = self._timers.undecided if self._timers else {}
-        return Counter({f"timer {name} not decided": count for name, count in undecided.items()})
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
         incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
@@ -277,7 +245,10 @@ class Monitor:
     def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         if seen.args or (seen.fields and self._shown):
-            seen = self._understood(seen, place.number)
+            event = self.machine.words().get(seen.event)
+            seen, wrong = understood(seen, event.arguments if event else {}, self._shown)
+            self._notes["value not understood"] += len(wrong)
+            self._note_unread(place, *wrong[:1])
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
         if seen.phase == "gap":
@@ -285,13 +256,12 @@ class Monitor:
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
                 self._assumptions.take(findings.Assumed(observation=seen, file=place.file, line=place.number))
-        elif unknown := self._unknown(seen):
+        elif unknown := unknown_name(seen, self._dynamics):
             self._beside += bool(seen.entity)
             self._notes[f"unknown {unknown[0]}"] += 1
-            self._note_unknown(*unknown, place)
+            self._note_unread(place, unknown_text(self.machine, *unknown))
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
-            what = f"'{seen.event}' is a call, but names no {self.machine.entity}"
-            self._unread = self._unread or f"line {place.number}: {what}"
+            self._note_unread(place, f"'{seen.event}' is a call, but names no {self.machine.entity}")
         elif seen.entity:
             self._take(seen, place)
             # After a violation, the state is unknown, so the fields cannot be checked.
@@ -301,15 +271,16 @@ class Monitor:
         else:
             self._take_for_all(seen, place)
         for name in sorted(seen.fields.keys() - self.machine.fields - self._shown.keys()) if seen.fields else ():
-            self._note_unknown("field", name, self.machine.fields, place)
+            self._note_unread(place, unknown_text(self.machine, "field", name, self.machine.fields))
 
-    def _note_unknown(self, what: str, name: str, known: Iterable[str], place: Line) -> None:
-        if self._own and not self._unread:
-            hint = "".join(f"; did you mean '{close}'?" for close in difflib.get_close_matches(name, known, n=1))
-            self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
+    def _note_unread(self, place: Line, *why: str) -> None:
+        for each in why if self._own and not self._unread else ():
+            self._unread = f"line {place.number}: {each}"
 
     def _gap(self, entity: str) -> None:
         entities = self._entities
+        if self._timers:
+            self._timers.forget(entity)
         if not entity:
             for slot in tuple(entities.listed(ALIVE)):
                 self._close(entities.identity(slot))
@@ -371,7 +342,7 @@ class Monitor:
             self.entities += where != AT_REST
             self._ids.named(seen)
             life = Life(entities.belief(slot) if where == AT_REST else self._unseen)
-        self._assume(life, seen, place)
+        self._beliefs.assume(life, seen, place, self._assumptions)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         step = self._beliefs.next(entity, life, seen, place)
@@ -410,17 +381,6 @@ class Monitor:
             return
         deviations = [each for name, each in self._shared.deviations.items() if name in names]
         self.folder.tolerate(self.machine.name, deviations, seen, place)
-
-    def _assume(self, life: Life, seen: Observation, place: Line) -> None:
-        if seen.phase == "assumed":
-            life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
-        if life.assumed == self._assumptions.number:
-            return
-        if not depends_on_assumption(life.belief.configurations):
-            life.rested = life.assumed
-        for each in self._assumptions.since(life.assumed):
-            life.moves(self._beliefs.next(seen.entity, life, each), seen, place)
-        life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, slot: int, life: Life) -> None:
         if entity in self._open or not life.belief.rests:

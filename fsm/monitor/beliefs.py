@@ -86,7 +86,7 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
     at = (id(machine), profile, seen, outputs)  # comparing the contents of machines would be slow
     found = _SHARED.pop(at, None)
-    if found is None or found.full:
+    if found is None or machine.data:  # the values of another recording must not use up the room for values
         found = Shared(machine, profile, seen, outputs=outputs)
     _SHARED[at] = found  # Move the result to the end, so that the least recently used result comes first.
     if len(_SHARED) > MACHINES:

@@ -1,6 +1,6 @@
 """Explain a violation by the possible states, the legal alternatives, and the edits that would fix the trace."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
-from fsm.machine.calls import ASKED, BEGUN, CUT, LOST, finals
+from fsm.machine.calls import ASKED, BEGUN, CUT, LOST, finals, makers, origins
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_with_rest, numbers
 from fsm.machine.calls.unobserved import tried
@@ -56,8 +56,7 @@ class Scene:
             return {*numbers(self.since or bits(self.before))}
         if self.seen.phase != "reply":
             return now
-        agree = self.table.agree
-        calls = (call for each in self.before for call in each.pending if agree(call.row, self.row))
+        calls = (call for each in self.before for call in each.pending if self.table.agree(call.row, self.row))
         met = (numbers(call.met) for call in calls if call.stage >= 0 or call.stage in {ASKED, CUT})
         return {*chain.from_iterable(met)} or now
 
@@ -121,9 +120,8 @@ def explain(scene: Scene) -> Explained:
         edits.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
     edits.sort(key=lambda pair: [*Repair].index(pair[0].repair))
     after, whatever = frozenset().union(*(left for _, left in edits)), _configurations_as_shown(scene, fault)
-    if fault.cause is Cause.STATE and fault.met:
-        after |= whatever  # Either the state that the call reported is wrong, or the belief is.
-    after = after or whatever
+    # If a call reported a wrong state, either this state is wrong, or the belief is.
+    after = after | whatever if not after or (fault.cause is Cause.STATE and fault.met) else after
     calls = {call.row for each in scene.before for call in each.pending if scene.table.agree(call.row, scene.row)}
     return Explained(
         cause=fault.cause,
@@ -166,9 +164,9 @@ def _fault(scene: Scene) -> Fault:
     seen = scene.seen
     if seen.output:
         return Fault(Cause.OUTPUT, seen.output)
-    rest, parts = _without_values(scene), list[tuple[Fault, Key]]()
-    if values := [each[0] for each in seen.args if each not in rest.args]:
-        parts.append((Fault(Cause.FIELDS, ", ".join(values)), rest))
+    rest, data = _without_values(scene), scene.table.machine.data
+    values = ", ".join(name for name, _ in seen.args if name in data)
+    parts = [(Fault(Cause.FIELDS, values), rest)] if values else []
     if not seen.event:
         return parts[0][0] if parts and (scene.left(rest) or not seen.shows) else Fault(Cause.STATE, seen.shows)
     call = scene.dynamics.calls(scene.row)
@@ -188,13 +186,13 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _without_values(scene: Scene) -> Key:
-    args = tuple(each for each in scene.seen.args if each[0] not in scene.table.machine.data)
-    return scene.seen._replace(args=args) if args != scene.seen.args else scene.seen
+    data = scene.table.machine.data
+    return scene.seen._replace(args=tuple(each for each in scene.seen.args if each[0] not in data))
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
-    seen = scene.seen
-    found = [Permitted(state=scene.table.named(state), what=_permitted_values(scene, fault, state)) for state in states]
+    seen, named = scene.seen, scene.table.named
+    found = [Permitted(state=named(state), what=_permitted_values(scene, fault, state)) for state in states]
     # If no reply fits the shown state or the outputs, ignore both, and return the replies that are then legal.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
@@ -205,10 +203,9 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            shows = table.shows.__getitem__
-            found: Iterable[str] = [shows(state)] if fault.met else _visible(scene, state, shows)
+            found: Iterable[str] = [table.shows[state]] if fault.met else _visible(scene, state, table.shows)
         case Cause.FIELDS:
-            found = _visible(scene, state, table.named)
+            found = _visible(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
             # Some observers receive only events with an RPC name. List only these events if there are any.
@@ -244,8 +241,9 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
 def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
     """Return the definite replies that would be legal, each with the configurations after it."""
     table, seen = scene.table, scene.seen
-    rows = {scene.row, table.end.get(scene.row)}
-    named = [reply for way in table.ways if table.origin[way.index][0] in rows for reply in way.reply]
+    row = table.rows[scene.row].index
+    cells = [table.step(state, each) for each in (row, table.end.get(row, row)) for state in table.anywhere]
+    named = [reply for ways in cells for way in ways or () for reply in way.reply]
     met = seen.met if seen.reply == "ok" or scene.showing(seen.met) else ""
     found = {
         reply: scene.left(seen._replace(reply="UNHEARD_OF" if reply == "error" else reply, met=met))
@@ -255,11 +253,11 @@ def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
     return {reply: left for reply, left in found.items() if left}
 
 
-def _visible(scene: Scene, state: int, text: Callable[[int], str]) -> Iterator[str]:
+def _visible(scene: Scene, state: int, texts: Sequence[str] = ()) -> Iterator[str]:
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(_without_values(scene)._replace(shows="")) or here
-    return (text(each) for each in sorted({each.state for each in here}))
+    return (texts[each] if texts else scene.table.named(each) for each in sorted({each.state for each in here}))
 
 
 def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Clause]:
@@ -270,8 +268,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.OUTPUT if scene.row < 0:
             # The recording shows an output without its event, and several events may be able to emit the output. For
             # each possible state, the output breaks the strongest of the clauses of these events in this state.
-            makers = _makers(table, output=fault.illegal)
-            by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
+            emitters = makers(table, output=fault.illegal)
+            by_state = [[cell.clause for row in emitters if (cell := table.cell(state, row))] for state in states]
             return [max(clauses, key=_strength) for clauses in by_state if clauses]
         case _:
             cells = [(state, scene.row) for state in states]
@@ -298,36 +296,20 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
     if own and scene.dynamics.rules.moves(scene.row):
         return own
     led = scene.dynamics.row(scene.led.event) if scene.led and not (scene.led.shows or scene.led.met) else -1
-    if led >= 0 and (origins := _origins(table, states, led)):
-        return [(state, led) for state in origins if state not in states] or [(state, led) for state in origins]
+    if led >= 0 and (sources := origins(table, states, led)):
+        return [(state, led) for state in sources if state not in states] or [(state, led) for state in sources]
     seen = {scene.led.shows, scene.led.met} if scene.led else ()
     shown = [state for state in states if any(table.matches(state, each) for each in seen)]
-    makers = _makers(table, shows=fault.illegal)
-    unseen = [row for row in makers if row in scene.dynamics.unseen] or scene.dynamics.unseen
+    emitters = makers(table, shows=fault.illegal)
+    unseen = [row for row in emitters if row in scene.dynamics.unseen] or scene.dynamics.unseen
     going = [(each.state, call) for each in scene.before for call in each.pending if call.stage in {ASKED, BEGUN, LOST}]
     calls = [(state, table.end.get(call.row, -1) if call.stage == BEGUN else call.row) for state, call in going]
     return (
         own
         or [(state, row) for state in shown or states for row in unseen]
         or calls
-        or [(state, row) for state in shown or states for row in makers]
+        or [(state, row) for state in shown or states for row in emitters]
     )
-
-
-def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
-    bare, to = table.bare, {table.bare(state) for state in states}
-    return [state for state in table.anywhere if any(bare(way.to) in to for way in finals(table, state, row) or ())]
-
-
-def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
-    """Return the rows of events that can emit *output* or, if *output* is empty, lead to a state that shows *shows*."""
-    found = []
-    for row in (row.index for row in table.rows if not row.ends):
-        ways = [(state, way) for state in table.anywhere for way in finals(table, state, row) or ()]
-        emits = any(output in way.emits for _, way in ways)
-        leads = any(way.to != state for state, way in ways) and any(table.matches(way.to, shows) for _, way in ways)
-        found += [row] if (emits if output else leads) else []
-    return found
 
 
 def _strength(clause: Clause) -> int:
@@ -394,7 +376,7 @@ def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) 
     if fault.cause is Cause.STATE:
         where |= dict.fromkeys(scene.dynamics.unseen, states)
         led = scene.dynamics.row(scene.led.event) if scene.led else -1
-        where |= {led: tuple(_origins(table, states, led))} if led >= 0 else {}
+        where |= {led: tuple(origins(table, states, led))} if led >= 0 else {}
     elif fault.cause is Cause.OUTPUT and scene.row < 0:
         where = {row.index: states for row in table.rows if not row.ends}
     found: dict[tuple[str, str], Deviation] = {}
@@ -415,5 +397,4 @@ def _explains(scene: Scene, fault: Fault, way: Way) -> bool:
             return scene.table.matches(way.to, fault.illegal)
         case Cause.OUTPUT:
             return fault.illegal in {*way.emits, " ".join(way.emits)}
-        case _:
-            return True
+    return True

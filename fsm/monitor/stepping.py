@@ -20,6 +20,7 @@ from fsm.machine.table import Table
 from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
 from fsm.monitor.diagnosis import Explained, Scene, implied
+from fsm.monitor.grouping import Assumptions, depends_on_assumption
 from fsm.trace import Key, Line, Observation, nanoseconds
 
 NOTHING: Final = "nothing observed"
@@ -224,6 +225,18 @@ class Beliefs:
             scene = self._make_scene(life.belief, self._dynamics.key(seen), life)
             self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
         return step
+
+    def assume(self, life: Life, seen: Observation, place: Line, assumptions: Assumptions) -> None:
+        """Take into account the events that may have happened before *seen*."""
+        if seen.phase == "assumed":
+            life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
+        if life.assumed == assumptions.number:
+            return
+        if not depends_on_assumption(life.belief.configurations):
+            life.rested = life.assumed
+        for each in assumptions.since(life.assumed):
+            life.moves(self.next(seen.entity, life, each), seen, place)
+        life.assumed = assumptions.number
 
     def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
         """Return the step for *seen*, which breaks a time limit only if nothing else explains *seen*."""

@@ -98,6 +98,15 @@ class TimerWatch:
             del self._entities[next(iter(self._entities))]
         return found
 
+    @property
+    def notes(self) -> Counter[str]:
+        return Counter({f"timer {name} not decided": count for name, count in self.undecided.items()})
+
+    def forget(self, entity: str) -> None:
+        """Forget the timers of *entity* or, if it is empty, of all entities, because observations are missing."""
+        for each in [entity] if entity else [*self._entities]:
+            self._entities.pop(each, None)
+
     def finish(self) -> Iterator[tuple[Observation, Line, Explained]]:
         """Yield the violations of timers that should have fired before the last time of the recording."""
         for entry in self._entities.values():

@@ -93,8 +93,7 @@ class LogForm:
         elif not found.keys() & _SAYING and found.get("phase") != "gap":
             notes.add(number)
             return
-        # HOOK: an observation has no field for arguments yet. As soon as it has the field "args", it gets them.
-        if "args" not in Observation.__struct_fields__ or found.get("phase") == "gap":
+        if found.get("phase") == "gap":
             found.pop("args", None)
         yield number, Observation(**found)
 

@@ -126,8 +126,9 @@ def text(
         late = "; then the time for the search was over" if search.cut else ""
         late = "; then the SUT no longer answered" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
-    if tested.told:
-        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
+    told = f"{words.plural(tested.told, 'event')} checked against the calls" if tested.told else ""
+    waited = f"not reproducible: the SUT waited for {tested.waited} in real time" if tested.waited else ""
+    yield from layout.notes(*filter(None, [waited, told]))
     yield from _unreached_lines(tested, layout)
     yield from _side_lines(tested, layout)
     yield from _timer_lines(tested, layout)
@@ -306,6 +307,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "why": tested.unknown or None,
             "fail_on": least,
             **picked(tested, steps="cover.steps", events="told", stopped="stopped", unspecified="cover.unspecified"),
+            "waited": tested.waited or None,
             "failures": [_failure_data(failure, again, least) for failure in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
             "races": None

@@ -21,7 +21,8 @@ from fsm.checker.instants import StepCache
 from fsm.interop.promela import promela
 from fsm.language.library import load
 from fsm.machine import Machine
-from fsm.machine.table import in_progress, tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import tabulate
 
 MODEL = """\
 [machine]

@@ -17,7 +17,8 @@ from fsm.language.library import claims, load, load_system
 from fsm.machine import Clause, Deviation, Event
 from fsm.machine.claims import Refines
 from fsm.machine.conditions import At
-from fsm.machine.table import Table, Way, in_progress, tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import Table, Way, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

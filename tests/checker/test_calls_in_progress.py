@@ -18,8 +18,9 @@ from fsm.checker.breadth_first import WITHIN
 from fsm.checker.instants import StepCache
 from fsm.language import library
 from fsm.machine.evidence import Proved, Refuted, Unwritten
+from fsm.machine.in_progress import in_progress
 from fsm.machine.product import SystemTable
-from fsm.machine.table import in_progress, tabulate
+from fsm.machine.table import tabulate
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

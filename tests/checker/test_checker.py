@@ -25,7 +25,8 @@ from fsm.language.vocabularies import Stated
 from fsm.machine.claims import Reachable
 from fsm.machine.conditions import At
 from fsm.machine.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
-from fsm.machine.table import in_progress, tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import tabulate
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from fsm.machine.claims import LeadsTo, Property
 from fsm.machine.conditions import WrittenCondition
 from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.graph import explore
-from fsm.machine.table import in_progress, tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -254,12 +254,35 @@ def test_a_system_that_is_too_large_is_refused() -> None:
     assert "[FSM602]" in ran.stderr
 
 
-def test_every_rule_of_systems_has_a_case() -> None:
-    """Each of the codes FSM601 to FSM607 has a test case.
+@pytest.mark.parametrize(
+    ("replay", "problem"),
+    [
+        ("enter", "enter needs code; write enter(code=…)"),
+        ("enter(code=x)", "code is 'x', but it must be an integer"),
+        ("enter(cod=1)", "enter has no argument 'cod'"),
+    ],
+)
+def test_wrong_arguments_of_a_replay_are_refused(replay: str, problem: str) -> None:
+    ran = fsm("test", "examples/models/safe.toml", "--against", "model:examples/models/safe.toml", "--replay", replay)
 
-    The codes about sockets are tested elsewhere.
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert problem in ran.stderr
+
+
+def test_races_of_a_machine_with_data_are_refused() -> None:
+    ran = fsm("test", "examples/models/safe.toml", "--against", "model:examples/models/safe.toml", "--threads", "2")
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "[FSM630]" in ran.stderr
+
+
+def test_every_rule_of_systems_has_a_case() -> None:
+    """Each of the codes FSM601 to FSM607 and FSM630 has a test case.
+
+    The codes about sockets and about async methods (FSM620 to FSM623) are tested elsewhere.
     """
-    assert [code for code in RULES if "FSM6" < code < "FSM7"] == [f"FSM60{number}" for number in range(1, 8)]
+    expected = [*range(601, 608), *range(620, 624), 630]
+    assert sorted(code for code in RULES if "FSM6" < code < "FSM7") == [f"FSM{number}" for number in expected]
 
 
 def test_a_system_is_tested_as_one_machine() -> None:

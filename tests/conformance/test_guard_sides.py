@@ -241,6 +241,7 @@ def test_races_with_data_are_refused() -> None:
         conform(machine, lambda: Simulated(machine), threads=2)
 
 
+@pytest.mark.slow
 def test_calls_that_take_time_keep_their_arguments() -> None:
     """The end of a call depends on the arguments with which it began."""
     text = """
@@ -289,6 +290,7 @@ def not_blocked(self: Any) -> None:  # noqa: ANN401  (the state machine)
     assert "blocked, failures = 2" not in self.possible(), "it is blocked"
 
 
+@pytest.mark.slow
 def test_functions_may_be_rules_and_invariants() -> None:
     machine = load(SAFE)
     run_state_machine_as_test(fsm.stateful(machine, lambda: Simulated(machine), more=[own_step]), settings=QUICK)
@@ -296,6 +298,7 @@ def test_functions_may_be_rules_and_invariants() -> None:
         run_state_machine_as_test(fsm.stateful(machine, lambda: Simulated(machine), more=[not_blocked]), settings=QUICK)
 
 
+@pytest.mark.slow
 def test_a_subclass_has_its_own_rules() -> None:
     """The test case of the subclass runs the subclass, and prints the coverage."""
     machine = load(SAFE)
@@ -329,6 +332,7 @@ def test_strategies_for_unknown_names_are_refused(strategies: dict[str, dict[str
         fsm.stateful(machine, lambda: Simulated(machine), strategies=strategies)
 
 
+@pytest.mark.slow
 def test_strategies_replace_the_declared_values() -> None:
     machine, seen = load(SAFE), set[int]()
 
@@ -360,6 +364,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [-1, 1])
 def test_a_process_gets_the_arguments(factor: int) -> None:
     machine = machine_of("""

@@ -19,8 +19,9 @@ from readers import read_by_mermaid, read_by_plantuml
 from real_parts import program
 
 from fsm.diagrams.draw.dot import digest, dot, png, svg
+from fsm.diagrams.draw.markdown_table import markdown
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, picture
-from fsm.diagrams.draw.text_pictures import footer, markdown, mermaid, origin, plantuml
+from fsm.diagrams.draw.text_pictures import footer, mermaid, origin, plantuml
 from fsm.language.library import load, names
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from commands import FSM, fsm
 from exported import SCXML, bare, from_json
-from machines import DOOR, counter, door, edited, job, machine_of
+from machines import DOOR, LEASE, counter, door, edited, job, machine_of
 from random_claims import stated
 from random_machines import random_machine
 from real_parts import program
@@ -245,3 +245,26 @@ def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         assert text == "old" or text.endswith("</scxml>\n")
         assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("form", "lost"),
+    [
+        ("promela", ""),
+        ("json", ""),
+        ("scxml", "timers"),
+        ("dot", "timers"),
+        ("transitions", "conditions on data and no updates of data and no timers"),
+        ("python-statemachine", "conditions on data and no updates of data and no timers"),
+    ],
+)
+def test_an_export_says_what_the_language_does_not_have(form: str, lost: str, tmp_path: Path) -> None:
+    data = "[data]\nrenewals = { from = 0, to = 9, saturates = true }\n\n[event.acquire]"
+    renewed = 'held = { stays = true, when = "renewals <= 9", set = { renewals = "renewals + 1" } }'
+    model = edited(edited(LEASE, "[event.acquire]", data), "held = { stays = true }", renewed)
+    (tmp_path / "lease.toml").write_text(model, encoding="utf-8")
+
+    exported = fsm("export", str(tmp_path / "lease.toml"), "--to", form)
+
+    assert exported.returncode == 0
+    assert exported.stderr == (f"note: {form} has no {lost}; they are left out\n" if lost else "")

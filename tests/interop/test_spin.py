@@ -34,7 +34,8 @@ from fsm.machine.claims import (
 )
 from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.graph import Transition, steps
-from fsm.machine.table import in_progress, tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
 
 if TYPE_CHECKING:

@@ -68,6 +68,21 @@ LANE = """\
 {0}    leave{3} = busy{3}.to(free{3})
 """
 STATES = "from statemachine import State, StateChart\n"
+ASYNC_DOORS = """\
+class Nameless:
+    async def push(self): ...
+
+class Door(Nameless):
+    state = "CLOSED"
+    def shows(self): return self.state
+
+class Slow(Nameless):
+    async def shows(self): return "CLOSED"
+
+class Handmade(Door):
+    def begin(self, event): ...
+    def end(self, event): ...
+"""
 APART = 'cannot  = ["ajar", "gone"]'
 WARP = 'moves  = { shut = "ajar" }'
 PLACES = {
@@ -182,6 +197,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "node-7.json": (RECORDINGS.parent / "fleet" / "node-7.json").read_bytes(),
         "lamp.json": '{"states": ["off", "on"], "initial": "off"}',
         "shuter.py": "(",
+        "async_doors.py": ASYNC_DOORS,
         "shutter.py": SHUTTERS,
         "shutters.py": SHUTTERS
         + "awning = Machine(states=['in', 'out'], initial='in', transitions=[['roll', 'in', 'out']])\n",

@@ -29,10 +29,10 @@ from fsm.machine.claims import Always, LeadsTo
 from fsm.machine.conditions import At, Not, Some
 from fsm.machine.evidence import Proved, Refuted, Run, Unexplained, Vacuous
 from fsm.machine.graph import explore
+from fsm.machine.in_progress import InProgress
 from fsm.machine.product import SystemTable
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.reduction import Influence
-from fsm.machine.table import InProgress
 
 if TYPE_CHECKING:
     from fsm.machine.claims import Property

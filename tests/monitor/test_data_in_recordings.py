@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import naive_data
 import pytest
@@ -22,7 +22,7 @@ from fsm.machine.calls import valued
 from fsm.machine.calls.valued import ValuedTable
 from fsm.machine.driver import CannotHappenError, Driver
 from fsm.machine.findings import Cause, Illegal
-from fsm.machine.guards import Data
+from fsm.machine.guards import DataEffects
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fsm.machine.table import Way
     from fsm.machine.terms import Values
 
+Step: TypeAlias = "tuple[str, dict[str, object]]"
 SAFE = "examples/models/safe.toml"
 LIFT = """\
 [machine]
@@ -100,6 +101,7 @@ def compared(seeds: range, *, vague: bool) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_known_values_are_judged_like_a_naive_interpreter_judges_them() -> None:
     """Without missing arguments, hidden events and silent cells, every violation is found at the same observation."""
     found = compared(range(150 * TIMES), vague=False)
@@ -109,6 +111,7 @@ def test_known_values_are_judged_like_a_naive_interpreter_judges_them() -> None:
     assert found["illegal"] >= 10 * TIMES
 
 
+@pytest.mark.slow
 def test_unknown_values_cause_no_false_alarm() -> None:
     """A violation is missed only if values are unknown, and this is rare."""
     found = compared(range(1_000, 1_000 + 150 * TIMES), vague=True)
@@ -119,15 +122,15 @@ def test_unknown_values_cause_no_false_alarm() -> None:
     assert found["illegal"] >= 5 * TIMES
 
 
-def without_updates(self: Data, way: Way, row: int, frame: Values) -> Values | None:
+def without_updates(self: DataEffects, way: Way, row: int, frame: Values) -> Values | None:
     return AFTER(self, structs.replace(way, updates=()), row, frame)
 
 
-def without_guards(self: Data, way: Way, row: int, frame: Values) -> Values | None:
+def without_guards(self: DataEffects, way: Way, row: int, frame: Values) -> Values | None:
     return AFTER(self, structs.replace(way, when=None), row, frame)
 
 
-def unknown_as_zero(self: Data, way: Way, row: int, frame: Values) -> Values | None:
+def unknown_as_zero(self: DataEffects, way: Way, row: int, frame: Values) -> Values | None:
     return AFTER(self, way, row, tuple(value or 0 for value in frame))
 
 
@@ -141,15 +144,16 @@ def stale_arguments(self: ValuedTable, row: int, given: dict[str, int | bool | s
     return number
 
 
-AFTER, PLACED = Data._after, ValuedTable.placed  # noqa: SLF001  (defects are planted there)
+AFTER, PLACED = DataEffects._after, ValuedTable.placed  # noqa: SLF001  (defects are planted there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "defect", "vague"),
     [
-        (Data, "_after", without_updates, False),
-        (Data, "_after", without_guards, False),
-        (Data, "_after", unknown_as_zero, True),
+        (DataEffects, "_after", without_updates, False),
+        (DataEffects, "_after", without_guards, False),
+        (DataEffects, "_after", unknown_as_zero, True),
         (ValuedTable, "placed", stale_arguments, False),
     ],
 )
@@ -162,6 +166,7 @@ def test_the_comparison_finds_planted_defects(
     assert found["false"] or (found["missed"] and not vague)
 
 
+@pytest.mark.slow
 def test_simulated_traces_are_legal() -> None:
     """The simulator produces arguments, also beyond a scope, and the values that are shown."""
     args, fields = Counter[object](), 0
@@ -174,7 +179,7 @@ def test_simulated_traces_are_legal() -> None:
         fields += sum(bool(seen.fields) for seen in trace)
     assert fields
     assert ("c", True) in args
-    assert any(name == "a" and isinstance(value, int) and value > 2 for name, value in map(tuple, args))  # type: ignore[call-overload]
+    assert any(("a", value) in args for value in range(3, 20))
 
 
 def enters(*calls: tuple[int | None, str]) -> list[Observation]:
@@ -221,17 +226,21 @@ def test_the_reply_of_a_call_names_its_arguments() -> None:
     assert "go(to = 1) replied NO" == words.what(found)
 
 
-def lift(*steps: tuple[str, dict[str, object]]) -> list[Observation]:
+def lift(*steps: Step) -> list[Observation]:
     return [Observation(entity="l", event=event, **each) for event, each in steps]  # type: ignore[arg-type]
 
 
-ASK_2 = ("go", {"phase": "request", "args": {"to": 2}})
-ASK_1 = ("go", {"phase": "request", "args": {"to": 1}})
-OK = ("go", {"phase": "reply", "reply": "ok"})
-NO = ("go", {"phase": "reply", "reply": "NO"})
+ASK_2: Step = ("go", {"phase": "request", "args": {"to": 2}})
+ASK_1: Step = ("go", {"phase": "request", "args": {"to": 1}})
+OK: Step = ("go", {"phase": "reply", "reply": "ok"})
+NO: Step = ("go", {"phase": "reply", "reply": "NO"})
 
 
-def shown(floor: int) -> tuple[str, dict[str, object]]:
+def going(floor: int) -> Step:
+    return "go", {"args": {"to": floor}, "reply": "ok"}
+
+
+def shown(floor: int) -> Step:
     return "", {"fields": {"floor": floor}}
 
 
@@ -251,9 +260,7 @@ def shown(floor: int) -> tuple[str, dict[str, object]]:
         ([("gone", {}), ASK_1, OK], None),
     ],
 )
-def test_calls_that_take_time_keep_their_arguments(
-    steps: list[tuple[str, dict[str, object]]], illegal: int | None
-) -> None:
+def test_calls_that_take_time_keep_their_arguments(steps: list[Step], illegal: int | None) -> None:
     """A lift arrives at the floor of its call, shown values are compared, and hidden events make values unknown."""
     steps = [each for each in steps if each[0] != "gone"]
     assert illegal == first_violation(machine_of(LIFT), lift(*steps))
@@ -281,7 +288,7 @@ def test_the_reply_to_a_call_is_explained_by_the_values() -> None:
     ("line", "said"),
     [
         ({"args": {"code": "x"}}, "line 2: code is 'x', but it must be an integer"),
-        ({"args": {"cod": 1}}, "line 2: safe has no argument 'cod' of 'enter'"),
+        ({"args": {"cod": 1}}, "line 2: the machine has no argument 'cod' of 'enter'"),
         ({"args": {"code": True}}, "line 2: code is True, but it must be an integer"),
     ],
 )
@@ -313,7 +320,9 @@ def test_tables_keep_arguments(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     from fsm.recordings.tables import write  # noqa: PLC0415  (needs the extra "fast")
 
-    lines = [{"entity": "s", "event": "enter", "args": {"code": 2}, "reply": reply} for reply in ("WRONG", "ok")]
+    lines: list[dict[str, object]] = [
+        {"entity": "s", "event": "enter", "args": {"code": 2}, "reply": reply} for reply in ("WRONG", "ok")
+    ]
     name = written(tmp_path, *lines)
     table = tmp_path / "trace.parquet"
     with table.open("wb") as sink:
@@ -342,7 +351,7 @@ def test_too_many_values_become_unknown(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("fsm.monitor.beliefs.MOST", 3)
     machine = machine_of(LIFT)
     monitor = Monitor(machine, fresh=True)
-    steps = [step for floor in range(1, 9) for step in (("go", {"args": {"to": floor}, "reply": "ok"}), shown(floor))]
+    steps = [step for floor in range(1, 9) for step in (going(floor), shown(floor))]
     assert [] == [found for seen in lift(*steps) for found in monitor.observe(seen)]
     assert Unknown(why="too many different values to follow all of them") == monitor.judgement().verdict
     monkeypatch.undo()

@@ -202,7 +202,14 @@ JSON_LINES: list[tuple[str, Observation | str]] = [
     ),
     (
         '{"what": {"name": "shutting"}, "door.id": 7, "state": "o", "force": 3, "loud": true, "color": "rouge"}',
-        Observation(entity="7", of="door", event="pull", phase="request", shows="OPEN"),
+        Observation(
+            entity="7",
+            of="door",
+            event="pull",
+            phase="request",
+            shows="OPEN",
+            args={"force": 3, "loud": True, "color": "rouge"},
+        ),
     ),
     (
         '{"what": {"name": "opened"}, "door.id": "d1", "reply": "NOT_FOUND"}',

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from fsm.diagrams.draw.dot import digest, dot
+from fsm.diagrams.draw.markdown_table import markdown
 from fsm.diagrams.draw.picture import picture
-from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
+from fsm.diagrams.draw.text_pictures import mermaid, plantuml
 from fsm.language.library import load, names
 
 DIAGRAMS = Path(__file__).resolve().parent.parent.parent / "diagrams"

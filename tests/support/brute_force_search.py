@@ -41,10 +41,11 @@ from fsm.machine import Machine
 from fsm.machine.claims import Counts, Follows, Property, conditions_of
 from fsm.machine.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.machine.findings import Illegal
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import SystemTable
 from fsm.machine.product.reduction import Influence
 from fsm.machine.product.system import System
-from fsm.machine.table import InProgress, in_progress, tabulate
+from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError, closure
 from fsm.monitor import Monitor
 from fsm.mutation import mutants

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from naive import Asking, beliefs
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
     from naive import Situation
 
     from fsm.machine import Outcome
-    from fsm.machine.terms import Argument, Variable
     from fsm.trace import Observation
 
+Argument: TypeAlias = "int | bool | str"
+Variable: TypeAlias = Any
+"""A variable of :mod:`fsm.machine.terms`, of which only the fields are read."""
 UNKNOWN = "?"
 WIDEST = 2_000
 
 
 def domain(variable: Variable) -> Sequence[Argument]:
     if variable.words:
-        return variable.words
+        words: Sequence[Argument] = variable.words
+        return words
     if variable.truth:
         return (False, True)
     return range(variable.low, (BEYOND if variable.beyond == "scope" else variable.high) + 1)
@@ -69,14 +72,15 @@ class Unrolled:
         self.plain = replace(machine, states=states, events=events, initial=written(machine.initial, initial), data={})
 
     def _event(self, event: Event, given: dict[str, Argument]) -> Event:
-        name, cells, ends = written(event.name, given), dict[str, Cell](), dict[str, Cell]()
+        name, cells, ends = written(event.name, given), dict[str, Cell](), dict[str, Moves]()
         unknown = UNKNOWN in given.values()
         wrong = not unknown and any(value not in [*domain(event.arguments[each])] for each, value in given.items())
         for state, values in () if unknown else self.values.items():
             bare = state.partition("(")[0]
             cells[state] = self._cell(event, event.cells[bare], bare, values, given, wrong=wrong)
             if bare in event.ends:
-                ends[state] = self._cell(event, event.ends[bare], bare, values, given, wrong=wrong)
+                end = self._cell(event, event.ends[bare], bare, values, given, wrong=wrong)
+                ends |= {state: end} if isinstance(end, Moves) else {}
         return replace(event, name=name, rpc="", cells=cells, ends=ends or event.ends, arguments={})
 
     def _cell(

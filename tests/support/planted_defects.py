@@ -26,11 +26,12 @@ from fsm.linearizability.moves import Moves
 from fsm.machine import product
 from fsm.machine.calls import ASKED, BEGUN, LOST_BEGUN, Rules, belief, unobserved
 from fsm.machine.evidence import Proved
-from fsm.machine.guards import Data
+from fsm.machine.guards import DataEffects
+from fsm.machine.in_progress import InProgress
 from fsm.machine.product import reduction
 from fsm.machine.product.reduction import Influence, Orbits, Symmetry
 from fsm.machine.product.system import JointMove
-from fsm.machine.table import UNSPECIFIED, InProgress
+from fsm.machine.table import UNSPECIFIED
 from fsm.machine.terms import Variable
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def _reset_keeps_calls(right: Call) -> Call:
 
 
 def _one_after_another(_: Call) -> Call:
-    def after(self: Data, way: Way, row: int, frame: tuple[Any, ...]) -> object:
+    def after(self: DataEffects, way: Way, row: int, frame: tuple[Any, ...]) -> object:
         guard, updates = self._compiled(way.when, way.updates, row)
         if guard is not None and guard(frame) is False:
             return None
@@ -308,16 +309,16 @@ def _never_beyond(right: Call) -> Call:
 of_the_last_call: Final[Plant] = wrapped(InProgress, "_arguments", _of_the_last_call)
 
 DATA: Final[dict[str, Plant]] = {
-    "conditions of outcomes are ignored": wrapped(Data, "_compile", lambda right: lambda *args: (None, right(*args)[1])),
-    "updates are made one after another": wrapped(Data, "_after", _one_after_another),
-    "no value is updated": wrapped(Data, "_compile", lambda right: lambda *args: (right(*args)[0], ())),
+    "conditions of outcomes are ignored": wrapped(DataEffects, "_compile", lambda right: lambda *args: (lambda _: True, right(*args)[1])),
+    "updates are made one after another": wrapped(DataEffects, "_after", _one_after_another),
+    "no value is updated": wrapped(DataEffects, "_compile", lambda right: lambda *args: (right(*args)[0], ())),
     "no value is beyond a scope": wrapped(Variable, "kept", _never_beyond),
     "no value saturates": wrapped(Variable, "kept", lambda _: lambda _self, value: value),
     "what leads beyond a scope is impossible": wrapped(
         InProgress, "blocked", lambda right: lambda *args: tuple(way for way in right(*args) if way.begins or way.index < 0)
     ),
     "the second call may have other arguments": returning(safety, "may_agree", value=True),
-    "arguments have only their first values": wrapped(Data, "combinations", lambda right: lambda *args: right(*args)[:1]),
+    "arguments have only their first values": wrapped(DataEffects, "combinations", lambda right: lambda *args: right(*args)[:1]),
 }  # fmt: skip
 
 SYSTEM: Final[dict[str, Plant]] = {

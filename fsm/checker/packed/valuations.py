@@ -23,14 +23,15 @@ from fsm.compiled import FOLD, SPREAD, Number, Numbers, lean
 from fsm.machine.claims import Counts
 from fsm.machine.conditions import All, Atom, Compare, Condition, Not, Some, with_atoms
 from fsm.machine.guards import names_of
-from fsm.machine.table import InProgress, Way
+from fsm.machine.in_progress import InProgress
+from fsm.machine.table import Way
 from fsm.machine.terms import COMPARISONS, Combined, Constant, Read, Term, Values
 from fsm.machine.traversal import Explored, LimitError
 
 WIDEST: Final = 1 << 62
 _OPERATORS: Final[Mapping[str, Any]] = {"+": np.add, "-": np.subtract, "min": np.minimum, "max": np.maximum}
 
-Frame: TypeAlias = "Mapping[str, Numbers | int]"
+Assigned: TypeAlias = "Mapping[str, Numbers | int]"
 Mask: TypeAlias = "NDArray[np.bool_] | bool"
 
 
@@ -64,12 +65,12 @@ class _Arrow(NamedTuple):
     choices: tuple[Mapping[str, int], ...]
 
 
-class Level(NamedTuple):
+class SearchLevel(NamedTuple):
     first: int  # index of the first key of the level
     parents: Numbers
 
 
-Node: TypeAlias = "tuple[int, Values, int]"
+ValuedNode: TypeAlias = "tuple[int, Values, int]"
 """A state, the values of the variables, and the number of conditions that have held."""
 
 
@@ -86,7 +87,7 @@ class Search:
     """
 
     counts: Counts
-    path: tuple[Node, ...] | None
+    path: tuple[ValuedNode, ...] | None
     taken: frozenset[tuple[int, int, int]]
     depths: Mapping[int, int]
     cut: int
@@ -150,7 +151,7 @@ class _Walk:
         self.keys = np.empty(1 << 12, np.int64)
         self.slots = np.full(1 << 13, -1, np.int64)
         self.fresh = np.empty(1 << 12, np.int64)
-        self.levels: list[Level] = []
+        self.levels: list[SearchLevel] = []
         self.taken: set[tuple[int, int, int]] = set()
         self.transitions = self.cut = 0
         self.steps: dict[tuple[int, int], list[InstantStep]] = {}
@@ -160,13 +161,13 @@ class _Walk:
         values = zip((self.of.table.initial, *self.of.data.initial, self.start), self.lows, self.strides, strict=True)
         self._insert(np.array([sum(((value or 0) - low) * stride for value, low, stride in values)]), 0)
         begin, count = 0, 1
-        self.levels = [Level(0, np.zeros(1, np.int64))]
+        self.levels = [SearchLevel(0, np.zeros(1, np.int64))]
         while begin < count:
             keys, sources, found = self._expand(begin, count)
             if found >= 0:
                 return self._result(count, self._path(found))
             fresh = self._insert(keys, count)
-            self.levels.append(Level(count, sources[fresh] + begin))
+            self.levels.append(SearchLevel(count, sources[fresh] + begin))
             begin, count = count, count + len(fresh)
             if count > limit.states:
                 raise LimitError(limit.states)
@@ -174,7 +175,7 @@ class _Walk:
         self.levels.pop()
         return self._result(count, None)
 
-    def _result(self, count: int, path: tuple[Node, ...] | None) -> Search:
+    def _result(self, count: int, path: tuple[ValuedNode, ...] | None) -> Search:
         counts = Counts(states=count, transitions=self.transitions, depth=len(self.levels) - (path is None))
         return Search(counts=counts, path=path, taken=frozenset(self.taken), depths=self.depths, cut=self.cut)
 
@@ -217,7 +218,7 @@ class _Walk:
         self.transitions += sum(map(len, keys))
         return np.concatenate(keys), np.concatenate(sources), first if first < end else -1
 
-    def _after(self, arrow: _Arrow, values: Frame, size: int) -> Iterator[tuple[Numbers, dict[str, Any]]]:
+    def _after(self, arrow: _Arrow, values: Assigned, size: int) -> Iterator[tuple[Numbers, dict[str, Any]]]:
         """Yield the places of the configurations from which *arrow* is possible, and the values after it."""
         reached: list[tuple[Numbers, dict[str, Any]]] = []
         for arguments in arrow.arguments:
@@ -254,7 +255,7 @@ class _Walk:
         yield rows[:, 0], {name: rows[:, place] for place, name in enumerate(names, 1)}
 
     def _held(
-        self, state: int, number: int, arrow: _Arrow, after: Frame, held: Numbers
+        self, state: int, number: int, arrow: _Arrow, after: Assigned, held: Numbers
     ) -> Iterator[tuple[Numbers, NDArray[np.bool_] | None]]:
         """Yield, for each reply of a way, the number of conditions that hold after it, and where all of them hold."""
         if not self.conditions:
@@ -272,7 +273,7 @@ class _Walk:
                     now[(before == place) & self._truth(self.conditions[place], instant, after)] += 1
             yield now, done
 
-    def _truth(self, condition: Condition, instant: Instant, after: Frame) -> Mask:
+    def _truth(self, condition: Condition, instant: Instant, after: Assigned) -> Mask:
         def of_atom(atom: Atom) -> Condition | bool:
             return atom if isinstance(atom, Compare) else holds(atom, self.of.table)(instant)
 
@@ -285,7 +286,7 @@ class _Walk:
             self.steps[state, number] = [self.successors.step(state, arrow.row, arrow.way, reply) for reply in replies]
         return self.steps[state, number]
 
-    def _path(self, node: int) -> tuple[Node, ...]:
+    def _path(self, node: int) -> tuple[ValuedNode, ...]:
         found = [node]
         for level in reversed(self.levels[1:]):
             found.append(int(level.parents[found[-1] - level.first]))
@@ -295,7 +296,7 @@ class _Walk:
         )
 
 
-def vector(term: Term, frame: Frame) -> Numbers | int:
+def vector(term: Term, frame: Assigned) -> Numbers | int:
     match term:
         case Constant(value=value):
             return value
@@ -308,7 +309,7 @@ def vector(term: Term, frame: Frame) -> Numbers | int:
             assert_never(term)
 
 
-def mask(condition: Condition, frame: Frame) -> Mask:
+def mask(condition: Condition, frame: Assigned) -> Mask:
     match condition:
         case Not(of=inner):
             return np.logical_not(mask(inner, frame))

@@ -62,7 +62,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     record: bool = False
     fields: bool = False
     advance: float = 0
-    args: dict[str, int | str] = {}
+    args: dict[str, int | bool | str] = {}
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shows: str | None = None
     outputs: tuple[str, ...] = ()
     record: Any = msgspec.UNSET
-    fields: dict[str, int | str] = {}
+    fields: dict[str, int | bool | str] = {}
     unsupported: bool | str = False
 
 

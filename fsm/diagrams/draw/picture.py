@@ -4,9 +4,8 @@ A picture shows each change of state once. Some things are drawn only on request
 events that interrupt every state (such as a restart), and states that only a profile reaches. Outcomes that fail or
 take a short cut are left out if another outcome leads to the same state. Deviations of a profile are always drawn.
 
-An event that does the same in every state is drawn as one arrow from *any state*. If no other edge leads out of the
-initial state or back to it, it is also drawn from one particular state, so that readers can follow the lifecycle.
-States that are drawn alike become one node.
+An event that does the same in every state is one arrow from *any state*. If no other edge leads out of the initial
+state or back to it, it is also drawn from one particular state, to show the lifecycle. Similar states become one node.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ def _states_reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
 
 ANY: Final = "*"  # source of edges that lead out of every state
 ELSEWHERE: Final = "…"  # source of edges to a state that is reached only by events that are not drawn
-# Content that is drawn only on request.
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
 
 
@@ -121,7 +119,7 @@ class Picture:
     edges: tuple[PictureEdge, ...]
     left_out: tuple[str, ...] = ()  # events that are not drawn
     profiles: tuple[str, ...] = ()  # profiles whose deviations are included
-    timers: tuple[str, ...] = ()  # the timers, in words
+    timers: tuple[str, ...] = ()
     unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
     regions: tuple[Picture, ...] = ()  # the pictures of the parts of a system; their nodes and edges are also here
     region: str = ""  # prefix of the names in such a picture

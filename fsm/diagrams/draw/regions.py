@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from fsm.diagrams.draw.markdown_table import markdown
 from fsm.diagrams.draw.picture import Extra, Picture, picture
-from fsm.diagrams.draw.text_pictures import markdown
 from fsm.errors import InputError, plural
 from fsm.machine import Cannot, Event, Machine, Moves, Outcome
 from fsm.machine.conditions import All, At, Condition, Not, Some, with_atoms

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from fsm.language.names import identifiers
 from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, conditions, outcomes, terms
 from fsm.machine.conditions import Atom, Condition, atoms
-from fsm.machine.terms import Term, Update, names_in
+from fsm.machine.terms import DataUpdate, Term, names_in
 
 _NONE: Final[Mapping[str, int]] = {}
 
@@ -277,9 +277,9 @@ class PromelaNames:
                 assert_never(condition)
 
 
-def _in_order(updates: Sequence[Update]) -> Sequence[Update]:
+def _in_order(updates: Sequence[DataUpdate]) -> Sequence[DataUpdate]:
     """Return *updates* in an order in which none of them reads a variable that is already changed, if there is one."""
-    left, found = [*updates], list[Update]()
+    left, found = [*updates], list[DataUpdate]()
     while left:
         reads = {
             id(each): {name for other in left if other is not each for name in names_in(other.term)} for each in left

@@ -13,7 +13,7 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems, check_used, clauses_of, definitions
 from fsm.language.build.profiles import Demands, kinds_of_fields, profiles, requirements
 from fsm.language.build.substates import flattened, remembering
-from fsm.language.build.timers import timers
+from fsm.language.build.timing import timers
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, Omission, State, StateKind

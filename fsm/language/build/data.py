@@ -13,7 +13,7 @@ from fsm.language.read.toml import Keys
 from fsm.machine import Event, Machine, Moves, Outcome
 from fsm.machine.conditions import All, Compare, Condition, Not, Some, WrittenCondition
 from fsm.machine.guards import TooManyValuesError, solution
-from fsm.machine.terms import OPERATORS, Argument, Constant, Update, Variable, assignments
+from fsm.machine.terms import OPERATORS, Argument, Constant, DataUpdate, Variable, assignments
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class Guards:
         otherwise = WrittenCondition(text=OTHERWISE, means=means)
         return tuple(replace(each, when=otherwise) if index in rest else each for index, each in enumerate(made))
 
-    def _update(self, name: str, value: Argument, at: Keys) -> Update | None:
+    def _update(self, name: str, value: Argument, at: Keys) -> DataUpdate | None:
         if name not in self.data:
             hint = nearest(name, self.data, of="variables")
             self.problems.say("FSM142", f"an outcome sets '{name}', which is not a variable", hint, *at)
@@ -136,12 +136,12 @@ class Guards:
         variable = self.data[name]
         if not isinstance(value, str):
             try:
-                return Update(variable=name, term=Constant(value=variable.encoded(value)), text=str(value).lower())
+                return DataUpdate(variable=name, term=Constant(value=variable.encoded(value)), text=str(value).lower())
             except ValueError as error:
                 self.problems.say("FSM142", f"the new value of {error}", "give one of its values", *at)
                 return None
         term = self._parsed(lambda: self._grammar(value).term(type_of(variable)), at)
-        return Update(variable=name, term=term, text=value) if term else None
+        return DataUpdate(variable=name, term=term, text=value) if term else None
 
     def _grammar(self, text: str) -> GuardGrammar:
         return GuardGrammar(text=text, data={**self.data, **self.arguments})
@@ -200,7 +200,7 @@ class _Cell:
             for update in way.updates:
                 self._check_range(way, guard, update)
 
-    def _check_range(self, way: Outcome, guard: Condition, update: Update) -> None:
+    def _check_range(self, way: Outcome, guard: Condition, update: DataUpdate) -> None:
         variable = self.machine.data[update.variable]
         if variable.beyond != "error":
             return

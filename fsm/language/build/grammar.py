@@ -29,7 +29,7 @@ from fsm.machine.conditions import (
     StateChanges,
     WrittenCondition,
 )
-from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Comparison, Constant, Operator, Read, Term, Variable
+from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Comparator, Constant, Operator, Read, Term, Variable
 
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ class Grammar(ABC):
             raise ConditionError(what, "use '==' or '!='")
         right, other = self._read_term(self.word("a value"), type_)
         self._check_type(other, type_)
-        return Compare(comparison=cast("Comparison", comparison), left=left, right=right)
+        return Compare(comparison=cast("Comparator", comparison), left=left, right=right)
 
     def _check_type(self, found: Type, expected: Type) -> None:
         if found != expected:

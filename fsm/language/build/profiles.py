@@ -12,7 +12,7 @@ from fsm.language.build.problems import Problems, clause_of
 from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride, WrittenProfile
 from fsm.language.read import F
 from fsm.machine import Clause, Deviation, Event, Machine, Moves, Override, Profile, of_profile, outcomes
-from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
+from fsm.machine.fields import Exemption, FieldKind, Requirement, ValueLists
 
 _TIMES: Final[tuple[FieldKind, ...]] = ("time",)
 _NUMBERS: Final[tuple[FieldKind, ...]] = ("time", "int")
@@ -107,7 +107,7 @@ def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
     return found
 
 
-def _values(written: Mapping[str, list[int | str]]) -> Values:
+def _values(written: Mapping[str, list[int | str]]) -> ValueLists:
     return {name: tuple(values) for name, values in written.items()}
 
 

@@ -159,6 +159,22 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
     return tuple(way for way in (*ways, *ends) if not way.begins)
 
 
+def origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
+    bare, to = table.bare, {table.bare(state) for state in states}
+    return [state for state in table.anywhere if any(bare(way.to) in to for way in finals(table, state, row) or ())]
+
+
+def makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
+    """Return the rows of events that can emit *output* or, if *output* is empty, lead to a state that shows *shows*."""
+    found = []
+    for row in (row.index for row in table.rows if not row.ends):
+        ways = [(state, way) for state in table.anywhere for way in finals(table, state, row) or ()]
+        emits = any(output in way.emits for _, way in ways)
+        leads = any(way.to != state for state, way in ways) and any(table.matches(way.to, shows) for _, way in ways)
+        found += [row] if (emits if output else leads) else []
+    return found
+
+
 def states_begun_in(event: Event) -> dict[str, int]:
     found: dict[str, int] = {}
     for cell in (*event.cells.values(), *event.ends.values()):

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from fsm.machine.guards import Data, encoded
+from fsm.machine.guards import DataEffects, encoded
 from fsm.machine.table import Row, Table, Way
 from fsm.machine.terms import Argument, Constant, Values
 from fsm.machine.traversal import Numbering
@@ -37,12 +37,11 @@ class ValuedTable(Table):
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> table = with_data(tabulate(load("examples/models/safe.toml")))
-    >>> (wrong,) = table.step(table.initial, table.placed(table.row["enter"], {"code": 7}))
-    >>> table.named(table.initial), table.named(wrong.to)
-    ('locked, failures = 0', 'locked, failures = 1')
+    >>> [table.named(way.to) for way in table.step(table.initial, table.placed(table.row["enter"], {"code": 7}))]
+    ['locked, failures = 1']
     """
 
-    data: Data
+    data: DataEffects
     of: Table
     numbers: Numbering[tuple[int, Values]]
     called: Numbering[tuple[int, Values]]

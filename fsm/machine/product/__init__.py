@@ -19,8 +19,9 @@ from msgspec.structs import replace as changed
 
 from fsm.machine import Event
 from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
+from fsm.machine.in_progress import InProgress, closed, in_progress
 from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
-from fsm.machine.table import Done, InProgress, Row, Table, Way, closed, in_progress, tabulate
+from fsm.machine.table import Done, Row, Table, Way, tabulate
 from fsm.machine.traversal import Numbering
 
 if TYPE_CHECKING:

@@ -117,7 +117,7 @@ class Repeating:
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
         size, begin = len(CallPair._fields) - 1, 1 + max(0, progress[0])
-        return [CallPair(*progress[index : index + size]) for index in range(begin, len(progress), size)]
+        return [CallPair._make((*progress[index : index + size], ())) for index in range(begin, len(progress), size)]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
         row = self._rows[step.row]

@@ -19,6 +19,7 @@ from fsm.machine.table import UNSPECIFIED, tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
 
+OTHERWISE: Final = "otherwise"
 AT_ONCE: Final = 2  # maximum number of overlapping calls in a suggested walk
 UNUSUAL: Final = 8  # cost of a step that is hidden or interrupts everything; other steps cost 1
 
@@ -35,10 +36,18 @@ class Choice(NamedTuple):
             "reply": [*way.reply] if way else [],
             "emits": [*self.instant.emits],
             "within": way.within if way else 0,
-            "about": outcome.about if outcome else "",
+            "about": _about(outcome) if outcome else "",
             "deviation": deviation.name if deviation else "",
         }
         return {"key": self.key, "to": self.instant.to, **{name: value for name, value in found.items() if value}}
+
+
+def _about(outcome: Outcome) -> str:
+    """Return the description of *outcome* with its condition and updates, which the page does not compute."""
+    when = f"Only if {outcome.when.text}." if outcome.when and outcome.when.text != OTHERWISE else ""
+    when = "Only if no other outcome applies." if outcome.when and not when else when
+    updates = ", ".join(f"{each.variable} := {each.text}" for each in outcome.updates)
+    return " ".join(filter(None, (outcome.about, when, updates and f"Sets {updates}.")))
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
