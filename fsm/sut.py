@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""An action of a test: the whole event, its beginning, its next stage, or a crash of the SUT during the event."""
+StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash", "wait"]
+"""An action of a test: the whole event, its beginning, its next stage, or a crash of the SUT during the event.
+
+To wait is to let time pass, but not so much that a timer may fire.  The event is that of a timer."""
 
 
 class Stimulus(NamedTuple):
@@ -212,6 +214,14 @@ class Costly(Protocol):
 
     def costly(self, event: str) -> bool:
         """Return whether *event* is costly. Several costly events in a row cost no more than one."""
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A SUT with a virtual clock.  A test then lets time pass instead of calling ``do`` for the events of timers."""
+
+    def advance(self, seconds: float) -> None:
+        """Let the given virtual time pass, and let everything happen that is due by then."""
 
 
 @runtime_checkable

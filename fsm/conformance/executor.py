@@ -1,15 +1,15 @@
 """Execute tests. Take steps on a SUT, judge each step, and record the coverage."""
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from fsm.conformance.crash import RecordSnapshot, crashed, crashed_edge
-from fsm.conformance.failure import Cover, FailedError, Failure, Taken, raised
+from fsm.conformance.failure import Cover, FailedError, Failure, Taken, describe_error, listed
 from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
+from fsm.conformance.virtual_time import VirtualTimers
 from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.property_watch import Watch
@@ -30,7 +30,6 @@ from fsm.sut import (
 )
 from fsm.trace import shown_text
 
-LISTED: Final = 20  # maximum number of known values to list in the message about an unknown value
 PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arranged
 
 
@@ -63,6 +62,7 @@ class Execution:
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
+        self.clock = VirtualTimers(oracle.plan, sut)
         self._retracting = sut if isinstance(sut, Retracting) else None
         self._tidy = sut if isinstance(sut, Tidy) else None
         self.died = False
@@ -72,6 +72,7 @@ class Execution:
         self.point: Point | None = self.oracle.plan.start
         self.belief = self.oracle.start
         self.trace.clear()
+        self.clock.restart()
         self.failed = False
         if self.watch is not None:
             self.watch.reset()
@@ -91,7 +92,7 @@ class Execution:
                 self._emitting.outputs()
             self.memory.look()
         except (Exception, SystemExit) as error:
-            raise FailedError(Failure(broken=f"the SUT cannot be reset: {_describe_error(error)}")) from error
+            raise FailedError(Failure(broken=f"the SUT cannot be reset: {describe_error(error)}")) from error
         table, start = self.oracle.plan.valued, self.oracle.plan.start.state
         if shows and not table.matches(start, shows):
             first = table.shows[start]
@@ -103,16 +104,17 @@ class Execution:
 
         Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field.
         """
-        if step.stage == "crash":
-            return self._crash(step)
+        if step.stage in {"crash", "wait"}:
+            return self._crash(step) if step.stage == "crash" else self._wait(step.event)
         if self._is_inapplicable(step):
             return False
+        over = self._wait_before(step)
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage, step.args) if here else ()
         wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arrange_outcomes(step, wanted)
-            seen = self._perform(step)
+            seen = self._perform(step, over)
             arranged = arranged and (self._retracting is None or self._retracting.arranged())
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
@@ -124,7 +126,7 @@ class Execution:
         self.cover.steps += 1
         self.cover.heard |= seen.outputs is not None
         self.cover.supported.add((step.event, step.stage))
-        self.trace.append(Taken(step=step, seen=seen, point=self.point))
+        self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=over))
         if (failed := self._other_fault(step, seen, fields)) is not None:
             raise failed
         after = self._legal(step, seen, fields or {})
@@ -135,11 +137,38 @@ class Execution:
         elif self.watch is not None or self._judging is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
+            self.clock.took(None)
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failure_error(Failure(violation=violation, hint=self.oracle.forgotten(step, seen)))
+            hint = self.oracle.forgotten(step, seen, self.clock.fired(step, here))
+            raise self._failure_error(Failure(violation=violation, hint=hint))
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failure_error(Failure(violation=wrong[0]))
+        return True
+
+    def _wait_before(self, step: Stimulus) -> int:
+        """If a timer fires the event of *step*, wait as long as it may not fire, and return the time that is left."""
+        if (timer := self.clock.fired(step, self.point)) is None:
+            return 0
+        self._wait(step.event)
+        self.cover.timed[timer.name, "fired"] += 1
+        return self.clock.over(timer)
+
+    def _wait(self, event: str) -> bool:
+        """Let time pass in which no timer may fire.  Return whether this was possible."""
+        if (time := self.clock.room(event, self.point)) <= 0:
+            return False
+        step = Stimulus(event, "wait")
+        try:
+            seen = self._perform(step, time)
+        except (Exception, SystemExit) as error:
+            raise self._no_answer_error(step, error) from error
+        self.trace.append(Taken(step=step, seen=seen, point=self.point, passed=time))
+        tested, wrong = self.clock.waited(event, self.point, time)
+        if not (after := self.oracle.quiet(self.belief, seen)) and self.watch is None:
+            raise self._failure_error(wrong)
+        self.belief = after or self.belief
+        self.cover.timed.update(tested if seen.shows or seen.outputs else ())
         return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
@@ -180,7 +209,7 @@ class Execution:
 
     def _no_answer_error(self, step: Stimulus, error: BaseException) -> FailedError:
         last = Taken(step=step, seen=None, point=self.point)
-        return self._failure_error(Failure(trace=(last,), broken=_describe_error(error)))
+        return self._failure_error(Failure(trace=(last,), broken=describe_error(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         plan = self.oracle.plan
@@ -205,6 +234,7 @@ class Execution:
         *fit* contains the edges that explain *seen*, starting with the most likely edge.
         """
         went = fit[0] if fit else None
+        self.clock.took(went)
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
             # The SUT promised this outcome. Rule out the configurations that result from other outcomes.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
@@ -230,7 +260,7 @@ class Execution:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
             except (Exception, SystemExit) as error:
-                raise self._failure_error(Failure(broken=_describe_error(error))) from error
+                raise self._failure_error(Failure(broken=describe_error(error))) from error
             if fault:
                 raise self._failure_error(Failure(broken=fault))
         first, *others = {point(each) for each in after}
@@ -272,6 +302,7 @@ class Execution:
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=Response(shows=shows), point=self.point))
         self.point = None
+        self.clock.took(None)
         if fault:
             raise self._failure_error(Failure(broken=fault))
         return True
@@ -281,6 +312,9 @@ class Execution:
         if step.event not in plan.table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
         going = {plan.bare(point(each)).call for each in self.belief}
+        if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer):
+            self.cover.untimely.update(self.clock.untimely(timer, self.point))
+            return True
         if step.stage == "do":
             return all(plan.valued.step(each.state, plan.row(step)) == () for each in self.belief)
         if self._overlapping is None:
@@ -298,11 +332,12 @@ class Execution:
                 arranged = False
         return arranged
 
-    def _perform(self, step: Stimulus) -> Response:
-        tested = self.sut if step.stage == "do" else self._overlapping
+    def _perform(self, step: Stimulus, time: int) -> Response:
+        """Perform *step*, or let *time* pass if it is not 0."""
+        tested = self._overlapping if step.stage in {"begin", "end"} else self.sut
         if tested is None:
             raise UnsupportedError(step.event)
-        reply = getattr(tested, step.stage)(step.event, **dict(step.args))
+        reply = self.clock.pass_time(time) if time else getattr(tested, step.stage)(step.event, **dict(step.args))
         shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
@@ -312,14 +347,13 @@ class Execution:
         if kind == "call" and reply == "" and any(table.step(each.state, row) is not None for each in self.belief):
             raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
         if shows and not table.showing(shows):
-            known = _listed(shows, table.shows)
+            known = listed(shows, table.shows)
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
     def aim(self, edge: Edge) -> bool:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""
-        unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         plan = self.oracle.plan
         longest = len(plan.path(plan.start, edge.source) or ()) if plan.boundaries else 0
@@ -334,7 +368,7 @@ class Execution:
                 continue
             here, following = self.point, (*path, edge)[0]
             if not self.take(following.step):
-                if following is edge or following.doing not in unsupported:
+                if following is edge or not self.cover.avoided(following):
                     return False
             elif following is edge and self._failed_attempts[here, edge.step] not in range(1, PATIENCE):
                 return self._failed_attempts[here, edge.step] == 0
@@ -364,15 +398,3 @@ class Execution:
         for step in steps:
             self.take(step)
         self.finish()
-
-
-def _listed(shows: str, shown: Iterable[str]) -> str:
-    known = list(dict.fromkeys(shown))
-    close = difflib.get_close_matches(shows, known, n=1, cutoff=0)
-    return ", ".join(known) if len(known) <= LISTED else f"{close[0]!r} and {len(known) - 1} others"
-
-
-def _describe_error(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
-    return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

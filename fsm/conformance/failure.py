@@ -6,7 +6,7 @@ import os
 import re
 import sysconfig
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,7 +22,7 @@ from fsm.machine import Clause
 from fsm.machine.findings import Violation
 from fsm.machine.table import Table
 from fsm.monitor.property_watch import Violated
-from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
+from fsm.sut import SUT, BrokenError, Clocked, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 _DATA: Final = re.compile(r", \S+ = .*")  # the values after the name of a state
 WITHOUT_STATES: Final = 4
@@ -33,13 +33,15 @@ WITHOUT_STATES: Final = 4
 class Taken:
     """A step of a test, the response to it, and the point before it.
 
-    ``came`` is the step with its actual outcome, if that was not the expected outcome.
+    ``came`` is the step with its actual outcome, if that was not the expected outcome. ``passed`` is the virtual time
+    in nanoseconds that passed in the step.
     """
 
     step: Stimulus
     seen: Response | None
     point: Point | None = None
     came: Stimulus | None = None
+    passed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,8 @@ class Cover:
 
     A (row, state) pair counts in ``cells`` if the SUT was certainly in the state when the event was applied, and in
     ``ambiguous`` if other states were also possible. ``compared`` counts how often the outputs of a pair were seen.
+    ``timed`` counts how often each timer had not fired too early (``early``), had fired in time (``fired``), or had not
+    fired after it was stopped (``stopped``). The steps in ``untimely`` are impossible because of other timers.
     ``sides`` counts how often a test was on a side of a comparison in a guard.
     ``arranged`` contains the steps whose outcome the SUT has promised, ``unarranged`` the outcomes that the SUT cannot
     arrange, and ``hopeless`` the steps that never occurred in many attempts. ``unsupported`` maps an event at a point
@@ -135,6 +139,8 @@ class Cover:
     arranged: set[tuple[Point, Stimulus]] = field(default_factory=set)
     ways: Counter[int] = field(default_factory=Counter)
     sides: Counter[GuardSide] = field(default_factory=Counter)
+    timed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    untimely: set[Doing] = field(default_factory=set)
     steps: int = 0
     shown: bool = False
     heard: bool = False
@@ -156,11 +162,14 @@ class Cover:
         return (edge.source, edge.step) in self._taken
 
     def avoided(self, edge: Edge) -> bool:
-        return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
+        return (
+            edge.doing in self.unsupported or edge.doing in self.untimely or (edge.source, edge.step) in self.hopeless
+        )
 
     def add(self, edge: Edge, plan: Plan) -> None:
         self._taken.add((edge.source, edge.step))
         self.hopeless.discard((edge.source, edge.step))
+        self.untimely.discard(edge.doing)
         self.sides.update(plan.sides(edge))
         self.ways.update(plan.original(way).index for way in edge.ways)
         self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
@@ -169,7 +178,7 @@ class Cover:
 
 METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
-    *("never", "unasked", "costly", "leftovers", "waited", "arranged"),
+    *("never", "unasked", "costly", "advance", "leftovers", "waited", "arranged"),
 )
 
 _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name and the right name
@@ -181,6 +190,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
         "arrange": any(len({way.when for way in ways or ()}) < len(ways or ()) for ways in table.cells)
         and arranger(sut) is None,
+        "advance": bool(table.machine.timers) and not isinstance(sut, Clocked),
         "begin": bool(table.end) and not isinstance(sut, Overlapping),
         "end": bool(table.end) and not isinstance(sut, Overlapping),
     }
@@ -200,6 +210,7 @@ def misnamed(sut: SUT) -> Mapping[str, str]:
     return {name: meant[0] for name, meant in close.items() if meant}
 
 
+LISTED: Final = 20  # maximum number of known values to list in the message about an unknown value
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
@@ -240,3 +251,15 @@ def _relative_path(file: str) -> str:
     with suppress(OSError, ValueError):  # The working folder may have been removed.
         return str(Path(file).relative_to(Path.cwd()))
     return file
+
+
+def listed(shows: str, shown: Iterable[str]) -> str:
+    known = list(dict.fromkeys(shown))
+    close = difflib.get_close_matches(shows, known, n=1, cutoff=0)
+    return ", ".join(known) if len(known) <= LISTED else f"{close[0]!r} and {len(known) - 1} others"
+
+
+def describe_error(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
+    return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

@@ -16,10 +16,11 @@ from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
 from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
+from fsm.machine.timers import Timer, clocked, duration, forced
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
-from fsm.sut import SUT, Limited, Response, Stimulus
+from fsm.sut import SUT, Clocked, Limited, Response, Stimulus
 from fsm.trace import Key, Line, Observation, key
 
 WAITING: Final = "(nothing yet)"  # placeholder for the reply of a call that is still in progress
@@ -60,6 +61,10 @@ class Oracle:
         states = self.plan.valued.anywhere
         anywhere = (Configuration(each, _held(call), seen.outputs or ()) for each in states for call in sorted(calls))
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
+
+    def quiet(self, before: Configurations, seen: Response) -> Configurations:
+        """Return the belief after time has passed. It is empty if *seen* shows that something has happened."""
+        return shown(replace(self.dynamics, coming=seen.outputs), before, seen)
 
     def at(self, here: Point) -> Configurations:
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, _held(here.call))])
@@ -127,7 +132,9 @@ class Oracle:
         args = tuple((name, value) for name, value in fields.items() if name in self.plan.table.machine.data)
         return frozenset(self.dynamics.showing(after, Key(args=args))) if args else after
 
-    def forgotten(self, step: Stimulus, seen: Response) -> str:
+    def forgotten(self, step: Stimulus, seen: Response, timer: Timer | None) -> str:
+        if timer is not None:
+            return f"the timer {timer.name} must have fired {duration(timer.latest)} after its start"
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
         return f"do({step.event!r}) returned None; a call must return its reply, such as 'ok'"
@@ -158,6 +165,9 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
     table = tabulate(machine.under(profile))
     plan = Plan(table=table, overlaps=overlaps)
     moves = dynamics(plan.valued)
+    if table.machine.timers and isinstance(sut, Clocked):  # hidden timers fire only when the test lets time pass
+        signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
+        moves = dynamics(plan.valued, shown={*signals, *forced(clocked(table.machine))})
     if isinstance(sut, Limited):
         signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
         plan = Plan(table=table, overlaps=overlaps, never=sut.never)

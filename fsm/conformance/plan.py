@@ -30,7 +30,7 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus, StimulusStage
 
 _STEP: Final = re.compile(
-    r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;()]+)"
+    r"(?:(?P<stage>begin|end|wait)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;()]+)"
     r"(?:\(\s*(?P<args>[^()]*)\))?(?:\s*=\s*(?P<expected>[^\s=][^=]*))?"
 )
 _ARGUMENT: Final = re.compile(r"(?P<name>[^\s=]+)\s*=\s*(?P<value>[^\s=]+)")
@@ -68,7 +68,9 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     for part in filter(None, map(str.strip, text.split(";"))):
         match = _STEP.fullmatch(part)
         if match is None:
-            form = "write EVENT, 'begin EVENT', 'end EVENT' or 'crash@N EVENT', with =OUTCOME if it matters"
+            form = (
+                "write EVENT, 'begin EVENT', 'end EVENT', 'wait EVENT' or 'crash@N EVENT', with =OUTCOME if it matters"
+            )
             raise ValueError(f"{part!r} is not a step; {form}")
         stage = cast("StimulusStage", match["stage"] or ("crash" if match["point"] else "do"))
         outcomes = tuple(each.strip() for each in (match["expected"] or "").split(",") if each.strip())
@@ -88,7 +90,7 @@ def with_arguments(step: Stimulus, event: Event) -> Stimulus:
     """Give the arguments of *step*, which are texts, the types that *event* declares, or raise ``ValueError``."""
     given = dict(step.args)
     encoded(event, dict.fromkeys(given.keys() - event.arguments.keys()))  # raises ValueError if there are any
-    if missing := [name for name in event.arguments if name not in given and step.stage != "end"]:
+    if missing := [name for name in event.arguments if name not in given and step.stage not in {"end", "wait"}]:
         raise ValueError(f"{step.event} needs {', '.join(missing)}; write {step.event}({missing[0]}=…)")
     known = {name: each for name, each in event.arguments.items() if name in given}
     return step._replace(args=tuple((name, each.read(str(given[name]))) for name, each in known.items()))

@@ -127,11 +127,13 @@ def walker(
         def wander(self, first: int) -> None:
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
+            waits = [Stimulus(each.event, "wait") for each in self.walk.clock.timers] if edges else []
             if first % SELDOM:
                 edges = tuple(each for each in edges if not costly(each.step.event)) or edges
             with self.judged():
                 if edges:
-                    self.walk.take(edges[first % len(edges)].step)
+                    steps = [*(each.step for each in edges), *waits]
+                    self.walk.take(steps[first % len(steps)])
                 else:
                     self.walk.reset()
 

@@ -23,6 +23,7 @@ from fsm.conformance.race_runs import Pace, RaceJudging, kind_of
 from fsm.conformance.stateful import random_failure, shrink
 from fsm.conformance.tested import Tested, obstacles
 from fsm.conformance.tours import DistinguishingSequences, FrugalTour
+from fsm.conformance.virtual_time import timed_tests
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
 from fsm.machine.conditions import Compare, Emits, EmitsOnly, StepEmits, atoms
@@ -102,6 +103,8 @@ def conform(
         tour = _frugal_tour if isinstance(tested, Costly | Limited) else _tour
         causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
+        if tour is _tour and len(causes.found) < most:
+            _test_times(Execution(oracle, tested, cover), edges, causes)
         failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _test_crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
@@ -197,6 +200,18 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
             except FailedError as failed:
                 if causes.add(failed.failure):
                     return
+
+
+def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
+    for steps in timed_tests(walk.oracle.plan, walk.clock, edges, walk.cover):
+        with suppress(FailedError):
+            walk.restart()
+        try:
+            for step in steps:
+                walk.take(step)
+        except FailedError as failed:
+            if causes.add(failed.failure):
+                return
 
 
 MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures

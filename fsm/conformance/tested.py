@@ -26,7 +26,8 @@ class Obstacle(IntEnum):
     SUPPORT = 3  # The SUT does not support an event.
     OVERLAP = 4  # A call is in progress, and the SUT has no begin() and end().
     CALLS = 5  # Several calls are in progress.
-    DATA = 6  # The plan found no values with which the pair occurs.
+    TIME = 6  # Another timer fires first.
+    DATA = 7  # The plan found no values with which the pair occurs.
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
@@ -53,6 +54,8 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
         first = Obstacle.OVERLAP
     elif edge.doing in cover.unsupported:
         first = Obstacle.SUPPORT
+    elif edge.doing in cover.untimely:
+        first = Obstacle.TIME
     elif never:
         first = Obstacle.CHOICE
     else:

@@ -8,7 +8,7 @@ thresholds are whole.  The order of events and whether a timer can expire are th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Final
@@ -50,6 +50,43 @@ class Timer:
     @property
     def latest(self) -> int:
         return self.after + self.tolerance
+
+    @property
+    def margin(self) -> int:
+        """The nanoseconds by which a test stays away from the earliest and the latest time, because clocks round."""
+        return min(10**6, self.after // 1000)
+
+    def starts(self, event: Event, before: str, after: str, reply: Sequence[str], *, begins: bool) -> bool | None:
+        """Return whether the timer starts or stops when *event* moves between two states, or ``None`` if neither."""
+        acts = event.name in self.restarts and not begins and (event.kind != "call" or "ok" in reply)
+        if after in self.states:
+            return True if before not in self.states or event.name == self.event or acts else None
+        return False if before in self.states else None
+
+
+class Clocks:
+    """The nanoseconds since the start of each timer of *machine* that runs, in ``since``, for one entity."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.restart()
+
+    def restart(self) -> None:
+        machine = self._machine
+        self.since = {name: 0 for name, timer in machine.timers.items() if machine.initial in timer.states}
+
+    def left(self, timer: Timer) -> tuple[int, int]:
+        """Return the least and the greatest time that is left before *timer*, which runs, fires."""
+        return max(0, timer.earliest - self.since[timer.name]), timer.latest - self.since[timer.name]
+
+    def advance(self, time: int) -> None:
+        self.since = {name: since + time for name, since in self.since.items()}
+
+    def move(self, event: str, before: str, after: str, reply: Sequence[str], *, begins: bool) -> None:
+        for name, timer in self._machine.timers.items():
+            if (starts := timer.starts(self._machine.events[event], before, after, reply, begins=begins)) is not None:
+                self.since.pop(name, None)
+                self.since |= {name: 0} if starts else {}
 
 
 def nanoseconds_in(text: str) -> int | None:
@@ -130,14 +167,10 @@ class _Clock:
     def _outcome(self, event: Event, state: str, way: Outcome) -> Outcome:
         updates, conditions = [*way.updates], [way.when.means] if way.when else []
         for timer in self.machine.timers.values():
-            ran, runs, fires = state in timer.states, way.to in timer.states, event.name == timer.event
-            acts = not way.begins and (event.kind != "call" or "ok" in way.reply)
-            if ran and fires:
+            if state in timer.states and event.name == timer.event:
                 conditions.append(_compared(Read(name=timer.name), ">=", timer.earliest // self.unit))
-            if ran and not runs:
-                updates.append(_update(timer, Constant(value=STOPPED)))
-            elif runs and (not ran or fires or (event.name in timer.restarts and acts)):
-                updates.append(_update(timer, Constant(value=0)))
+            if (starts := timer.starts(event, state, way.to, way.reply, begins=way.begins)) is not None:
+                updates.append(_update(timer, Constant(value=0 if starts else STOPPED)))
         return replace(way, when=_all(conditions), updates=tuple(updates))
 
     def passing(self, name: str) -> Event:

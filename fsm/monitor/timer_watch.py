@@ -169,12 +169,15 @@ class TimerWatch:
             return None
         acted = self._acted(seen, event)
         ran = running is not None
+        rows = self._table.rows
+        pending = (sum(rows[call.row].event.name in timer.restarts for call in each.pending) for each in after)
+        going = max(pending) - (seen.phase == "request" and event in timer.restarts)
         if running is None:
             entered = acted if event else (seen_at(entry.seen) if entry else None)
             outside = entry is not None or True not in self._runs(timer, before)
-            running = Running(line=place, earliest=entered if outside else None)
+            running = Running(line=place, earliest=entered if outside else None, restarting=going, asked=entered)
         elif event == timer.event and not seen.phase:
-            running = Running(line=place, earliest=acted)
+            running = Running(line=place, earliest=acted, restarting=going, asked=acted, unbounded=running.unbounded)
         if event in timer.restarts and (ran or seen.phase == "request"):
             self._restart(running, seen, place, acted, now)
         if running.latest is None and runs == {True} and not running.restarting:

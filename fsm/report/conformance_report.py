@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Final
 
-from fsm.conformance.failure import Failure, Taken
+from fsm.conformance.failure import Failure
 from fsm.conformance.race_runs import Race
 from fsm.conformance.tested import Obstacle, Tested
 from fsm.errors import visible
@@ -19,6 +19,7 @@ from fsm.report.cases import Case, Cases, near
 from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout, joined
+from fsm.report.test_steps import response_text, trace_data
 
 
 def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
@@ -40,7 +41,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
         yield from layout.rows((label, "fails in {:,} of {:,} repetitions".format(*failure.repeated)))
-    taken = [(f"{number}. {each.step}", _response_text(each)) for number, each in enumerate(failure.trace, 1)]
+    taken = [(f"{number}. {each.step}", response_text(each)) for number, each in enumerate(failure.trace, 1)]
     longest = max((len(step) for step, _ in taken), default=0)
     for step, response in taken:
         yield f"    {'test' if step == taken[0][0] else '':<{LABEL}}{step:<{longest}}  {response}".rstrip()
@@ -60,32 +61,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield f"    {'again':<{LABEL}}{again} --replay {shlex.quote('; '.join(map(str, failure.steps)))}"
 
 
-def trace_data(failure: Failure) -> list[Json]:
-    return [
-        {
-            "step": str(taken.step),
-            "came": str(taken.came) if taken.came else None,
-            **dict.fromkeys(("reply", "shows", "emits")),
-            **(picked(taken.seen, "reply", "shows", emits="outputs") if taken.seen else {}),
-        }
-        for taken in failure.trace
-    ]
-
-
-def _response_text(taken: Taken) -> str:
-    seen = taken.seen
-    if seen is None:
-        return "no answer"
-    reply = "in progress" if seen.reply is None else seen.reply
-    parts = (
-        f"came as {taken.came}" if taken.came else "",
-        visible(reply),
-        f"emits {', '.join(map(visible, seen.outputs))}" if seen.outputs else "",
-        f"shows {visible(seen.shows)}" if seen.shows else "",
-    )
-    return "; ".join(filter(None, parts))
-
-
+TIMED: Final = ("early", "fired", "stopped")  # the tests of a timer
 _MISSED: Final = 5  # maximum length of a list of pairs
 # Reasons why a pair was not reached.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
@@ -95,6 +71,7 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.SUPPORT: "needs an event that the SUT does not support",
     Obstacle.OVERLAP: "needs the methods begin and end",
     Obstacle.CALLS: "needs several calls in progress",
+    Obstacle.TIME: "never came in time, because another timer fires first",
     Obstacle.DATA: "not found with the values that the plan tries",
 }
 
@@ -154,6 +131,7 @@ def text(
     yield from layout.notes(*filter(None, [waited, told]))
     yield from _unreached_lines(tested, layout)
     yield from _side_lines(tested, layout)
+    yield from _timer_lines(tested, layout)
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (
         ("never occurred", tested.unseen, _list_outcomes(tested, tested.unseen)),
@@ -212,11 +190,20 @@ def _side_lines(tested: Tested, layout: Layout) -> Iterator[str]:
         yield from _first_lines(layout.wrapped(f"{why}: {'; '.join(named)}", "    "), of, "side")
 
 
+def _timer_lines(tested: Tested, layout: Layout) -> Iterator[str]:
+    for timer in tested.oracle.plan.table.machine.timers if "advance" not in tested.methods else ():
+        early, fired, stopped = (f"{tested.cover.timed[timer, each]:,}" for each in TIMED)
+        tests = f"not too early ({early}), not too late ({fired}), not after it had stopped ({stopped})"
+        yield from layout.wrapped(f"timer {timer} tested: {tests}")
+
+
 def _pair(table: Table, row: int, state: int) -> str:
     return f"{table.rows[row].name} in {table.states[state]}"
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
+    if "advance" in methods:
+        yield "times were not tested, although the model has timers; add the method advance"
     for name in ("outputs", "fields"):
         if name in methods:
             yield f"{name} were not compared, although the model has {name}; add the method {name}"
@@ -343,6 +330,9 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 for side, why in tested.sides.items()
                 if (of := tested.oracle.plan.boundaries)
             ],
+            "timers": {
+                timer: {each: tested.cover.timed[timer, each] for each in TIMED} for timer in table.machine.timers
+            },
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
             "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],

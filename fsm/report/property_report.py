@@ -13,9 +13,10 @@ from fsm.machine.table import tabulate
 from fsm.report import ExitCode, counts, words, worst
 from fsm.report.cases import Cases
 from fsm.report.check_report import PropertyStatus, property_case
-from fsm.report.conformance_report import covered, evidence, trace_data
+from fsm.report.conformance_report import covered, evidence
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import PLAIN, Layout, joined
+from fsm.report.test_steps import trace_data
 
 _LABEL: Final = 15
 

@@ -85,6 +85,21 @@ def called(seconds: float, event: str, reply: str = "ok", took: float = 0) -> li
         pytest.param([*called(0, "acquire"), at(31.1, "expire")], [3], id="too late"),
         pytest.param([*called(0, "acquire", took=5), at(31.1, "expire")], [], id="it may have started later"),
         pytest.param(
+            [at(0, "renew", phase="request"), *called(1, "acquire"), at(20, "renew", "ok", "reply"), at(49, "expire")],
+            [],
+            id="restarted by a call that was requested before it started",
+        ),
+        pytest.param(
+            [
+                at(0, "renew", phase="request"),
+                *called(1, "acquire"),
+                at(20, "renew", "ok", "reply"),
+                at(51.1, "expire"),
+            ],
+            [5],
+            id="late although a call restarted it that was requested before it started",
+        ),
+        pytest.param(
             [*called(0, "acquire", took=5), at(34.5, "expire")], [], id="late or early, depending on the start"
         ),
         pytest.param([*called(0, "acquire", took=5), at(36.5, "expire")], [3], id="late, whenever it started"),

@@ -29,7 +29,7 @@ TIMEOUT: Final = 5.0  # default number of seconds to wait for an answer
 START: Final = 30.0  # default number of seconds to wait for the greeting
 GRACE: Final = 2.0  # default number of seconds to wait for a child to exit by itself
 
-Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
+Ability: TypeAlias = Literal["advance", "arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,6 +61,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     shows: bool = False
     record: bool = False
     fields: bool = False
+    advance: float = 0
     args: dict[str, int | bool | str] = {}
 
 
@@ -331,6 +332,9 @@ class Child:
         died = self._talk.died
         self._talk.restart(*for_restart)
         return died
+
+    def advance(self, seconds: float) -> None:
+        self._ask_for_reply(ChildRequest(advance=seconds), "advance")
 
     def serial(self) -> str:
         return self._talk.name

@@ -1,0 +1,298 @@
+"""Timers are tested with a virtual clock, and every mistake with a timer is found."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from machines import machine_of
+
+import fsm
+from fsm.conformance import tested as results
+from fsm.conformance.exec.adapter import child
+from fsm.conformance.plan import steps
+from fsm.conformance.suite import conform, replay
+from fsm.conformance.tested import Obstacle
+from fsm.language.library import load
+from fsm.report.conformance_report import json, text
+from fsm.sut import Clocked
+from fsm.verdict import Fails, Holds
+
+SUTS = Path(__file__).resolve().parent.parent / "suts"
+LEASE = load("examples/models/lease.toml")
+
+
+class Lease:
+    """A lease whose term is ``term`` seconds."""
+
+    term = 30.0
+
+    def reset(self) -> None:
+        self.now, self.state = 0.0, "free"
+        self.ends: float | None = None
+
+    def do(self, event: str) -> str:
+        match event, self.state:
+            case "acquire", "held":
+                return "HELD"
+            case "acquire", _:
+                self.state, self.ends = "held", self.now + self.term
+            case "renew", "held":
+                self.renew()
+            case "renew", _:
+                return "NOT_HELD"
+            case "release", _:
+                self.release()
+            case _:
+                raise fsm.UnsupportedError(event)
+        return "ok"
+
+    def renew(self) -> None:
+        self.ends = self.now + self.term
+
+    def release(self) -> None:
+        self.state, self.ends = "free", None
+
+    def shows(self) -> str:
+        return self.state
+
+    def close(self) -> None: ...
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        if self.ends is not None and self.now >= self.ends:
+            self.state, self.ends = "expired", None
+
+
+class Earliest(Lease):
+    term = 29.0
+
+
+class Latest(Lease):
+    term = 31.0
+
+
+class TooEarly(Lease):
+    term = 28.9
+
+
+class TooLate(Lease):
+    term = 31.1
+
+
+class Never(Lease):
+    term = float("inf")
+
+
+class NotRestarted(Lease):
+    def renew(self) -> None: ...
+
+
+class RestartedByRefusal(Lease):
+    def do(self, event: str) -> str:
+        reply = super().do(event)
+        if reply == "HELD":
+            self.renew()
+        return reply
+
+
+class FiresAfterRelease(Lease):
+    def release(self) -> None:
+        self.state = "free"
+
+
+class StopsOnRenew(Lease):
+    def renew(self) -> None:
+        self.ends = None
+
+
+def planned(sut: type[Lease]) -> results.Tested:
+    return conform(LEASE, sut, examples=0)
+
+
+@pytest.mark.parametrize("sut", [Lease, Earliest, Latest])
+def test_a_correct_lease_passes_at_both_ends_of_the_tolerance(sut: type[Lease]) -> None:
+    tested = conform(LEASE, sut, examples=20)
+    assert tested.verdict == Holds()
+    assert all(tested.cover.timed["term", each] for each in ("early", "fired", "stopped"))
+
+
+@pytest.mark.parametrize(
+    ("sut", "shortest"),
+    [
+        (TooEarly, "acquire; wait expire"),
+        (TooLate, "acquire; wait expire; expire"),
+        (Never, "acquire; wait expire; expire"),
+        (NotRestarted, "acquire; wait expire; renew; wait expire"),
+        (RestartedByRefusal, "acquire; wait expire; acquire; expire"),
+        (FiresAfterRelease, "acquire; release; wait expire"),
+        (StopsOnRenew, "acquire; renew; wait expire; expire"),
+    ],
+)
+def test_the_plan_finds_each_defect_with_a_shortest_test(sut: type[Lease], shortest: str) -> None:
+    tested = planned(sut)
+    assert isinstance(tested.verdict, Fails)
+    assert shortest in ["; ".join(map(str, each.steps)) for each in tested.failures]
+    again = replay(LEASE, sut, steps(shortest))
+    assert [each.steps for each in again.failures] == [steps(shortest)]
+    assert not replay(LEASE, Lease, steps(shortest)).failures
+
+
+@pytest.mark.parametrize("sut", [TooEarly, NotRestarted, FiresAfterRelease, StopsOnRenew])
+def test_random_tests_find_defects_without_the_plan(sut: type[Lease]) -> None:
+    assert conform(LEASE, sut, aimed=lambda _: False, examples=60).failures
+    assert not conform(LEASE, Lease, aimed=lambda _: False, examples=60).failures
+
+
+def test_the_report_says_how_long_each_step_waited_and_what_was_tested() -> None:
+    written = text(planned(TooLate))
+    assert "2. wait expire  after 28.999 s; shows held" in written
+    assert "3. expire       after 2.002 s; shows held" in written
+    assert "the timer term must have fired 31 s after its start" in written
+    assert "timer term tested: not too early (" in text(planned(Lease))
+    assert '"timers": {"term": {"early": ' in json(planned(Lease)).replace("\n", "").replace("  ", "")
+
+
+def test_without_a_virtual_clock_the_report_says_that_times_were_not_tested() -> None:
+    class Clockless:
+        def __init__(self) -> None:
+            self._lease = TooLate()
+            self.reset, self.shows, self.close = self._lease.reset, self._lease.shows, self._lease.close
+
+        def do(self, event: str) -> str:
+            if event == "expire":
+                self._lease.advance(100)
+                return ""
+            return self._lease.do(event)
+
+    tested = conform(LEASE, Clockless, examples=5)
+    assert tested.verdict == Holds()
+    assert "times were not tested" in text(tested)
+    assert "times were not tested" not in text(planned(Lease))
+
+
+TWO = """\
+[machine]
+name    = "two"
+title   = "Two timers"
+about   = "A slow timer can only fire in the second state if time passed in the first."
+source  = "a test"
+initial = "first"
+
+[states]
+first  = { about = "" }
+second = { about = "" }
+slow   = { about = "" }
+quick  = { about = "" }
+
+[event.go]
+kind   = "signal"
+about  = ""
+moves  = { first = "second" }
+cannot = ["second", "slow", "quick"]
+
+[event.fire-slow]
+kind   = "KIND"
+about  = ""
+moves  = { first = "slow", second = "slow" }
+cannot = ["slow", "quick"]
+
+[event.fire-quick]
+kind   = "KIND"
+about  = ""
+moves  = { second = "quick" }
+cannot = ["first", "slow", "quick"]
+
+[timer.long]
+about = ""
+in    = ["first", "second"]
+event = "fire-slow"
+after = "SLOW"
+tolerance = "1 s"
+
+[timer.short]
+about = ""
+in    = ["second"]
+event = "fire-quick"
+after = "10 s"
+tolerance = "1 s"
+"""
+
+
+class Two:
+    slow = 30.0
+
+    def reset(self) -> None:
+        self.state, self.age, self.since = "first", 0.0, 0.0
+
+    def do(self, event: str) -> str:
+        if event != "go":
+            raise fsm.UnsupportedError(event)
+        self.state, self.since = "second", 0.0
+        return ""
+
+    def advance(self, seconds: float) -> None:
+        self.age, self.since = self.age + seconds, self.since + seconds
+        due = [(self.age - self.slow, "slow")] if self.state in {"first", "second"} else []
+        due += [(self.since - 10, "quick")] if self.state == "second" else []
+        self.state = max([each for each in due if each[0] >= 0], default=(0, self.state))[1]
+
+    def shows(self) -> str:
+        return self.state
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", ["signal", "hidden"])
+def test_time_passes_earlier_if_another_timer_would_fire_first(kind: str) -> None:
+    machine = machine_of(TWO.replace("KIND", kind).replace("SLOW", "30 s"))
+    tested = conform(machine, Two, examples=50)
+    assert tested.verdict == Holds()
+    assert not tested.unreached
+
+    class Forgets(Two):
+        def do(self, event: str) -> str:
+            self.age = 0.0
+            return super().do(event)
+
+    assert isinstance(conform(machine, Forgets, examples=0).verdict, Fails)
+
+
+def test_an_order_that_no_times_allow_is_reported_and_does_not_fail() -> None:
+    machine = machine_of(
+        TWO.replace("KIND", "signal")
+        .replace("SLOW", "30 s")
+        .replace('in    = ["first", "second"]', 'in    = ["second"]')
+        .replace('moves  = { first = "slow", second = "slow" }', 'moves  = { second = "slow" }')
+        .replace('cannot = ["slow", "quick"]', 'cannot = ["first", "slow", "quick"]')
+    )
+
+    class Second(Two):
+        def do(self, event: str) -> str:
+            self.age = 0.0
+            return super().do(event)
+
+        def advance(self, seconds: float) -> None:
+            if self.state == "second":
+                super().advance(seconds)
+
+    tested = conform(machine, Second, examples=20)
+    assert not tested.failures
+    assert tested.verdict == Holds()
+    assert [*tested.unreached] == [Obstacle.TIME]
+    assert "because another timer fires first: fire-slow in second" in text(tested)
+
+
+@pytest.mark.parametrize(("term", "verdict"), [(30, Holds), (28.9, Fails), (31.1, Fails)])
+def test_a_child_process_may_have_a_virtual_clock(term: float, verdict: type[Holds | Fails]) -> None:
+    command = [sys.executable, "-S", str(SUTS / "lease.py"), str(term)]
+    tested = conform(LEASE, lambda: child(command), examples=5)
+    assert isinstance(tested.verdict, verdict)
+    assert "advance" not in tested.methods
+
+
+def test_without_the_ability_a_child_process_is_not_asked_to_advance() -> None:
+    with closing(child([sys.executable, str(SUTS / "simulated.py"), "examples/models/door.toml"])) as door:
+        assert not isinstance(door, Clocked)
