@@ -102,10 +102,10 @@ def by_hand(make: Callable[[], Order]) -> type[RuleBasedStateMachine]:
             assert self.order.do("cancel") == expected
 
         @rule()
-        def expire(self) -> None:
+        def hour(self) -> None:
             if self.expected.state == "due":
                 self.expected.expire()
-            self.order.do("expire")
+            self.order.advance(3_660)
 
         @invariant()
         def agree(self) -> None:

@@ -16,6 +16,14 @@ class Order:
     def reset(self) -> None:
         self.state = "cart"
         self.price = self.paid = self.back = self.tries = 0
+        self.left = 0.0  # seconds until the order expires
+
+    def advance(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        due = self.state == "due" and not (self.bug == "late" and self.paid)
+        self.left -= seconds
+        if due and self.left <= 0:
+            self.state = "closed"
 
     def do(self, event: str, **args: int) -> str:
         reply: str = getattr(self, event)(**args)
@@ -32,7 +40,7 @@ class Order:
     def place(self, amount: int) -> str:
         if self.state != "cart":
             return "PLACED"
-        self.state, self.price = "due", amount
+        self.state, self.price, self.left = "due", amount, 3_600.0
         return "ok"
 
     def pay(self, amount: int, *, ok: bool) -> str:
@@ -73,8 +81,7 @@ class Order:
         return "ok"
 
     def expire(self) -> str:
-        if self.state == "due" and not (self.bug == "late" and self.paid):
-            self.state = "closed"
+        """Nothing expires without its time."""
         return ""
 
 
