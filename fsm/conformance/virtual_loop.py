@@ -42,7 +42,7 @@ class _Task(asyncio.Task[Any]):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Asks ``idle`` what to do if nothing is ready, and tells ``turned`` how long each turn has waited."""
+    """Calls ``idle`` when nothing is ready, and ``turned`` with the time that each turn has waited."""
 
     def __init__(self, idle: Callable[[float | None], float | None], turned: Callable[[float], None]) -> None:
         super().__init__()

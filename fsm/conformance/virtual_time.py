@@ -50,7 +50,7 @@ class VirtualTimers(Clocks):
         return min((each.earliest - self.since[each.name] - each.margin for each in running), default=1 << 62)
 
     def waited(self, event: str, here: Point | None, time: int) -> tuple[list[tuple[str, str]], Failure]:
-        """Return what has been tested by waiting for *time*, and the failure if anything has happened."""
+        """Return what advancing the clock by *time* tested, and the failure to report if the SUT changed."""
         running = self.fired(Stimulus(event), here)
         of = running or next(each for each in self.timers if each.event == event)
         early = f"earlier than {duration(of.earliest)} after its start" if running else "while it did not run"

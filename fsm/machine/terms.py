@@ -139,29 +139,20 @@ class DataUpdate:
 
 def names_in(term: Term) -> Iterator[str]:
     """Yield the names of the variables and arguments in *term*, from left to right."""
-    match term:
-        case Read(name=name):
-            yield name
-        case Combined(left=left, right=right):
-            yield from names_in(left)
-            yield from names_in(right)
-        case Constant():
-            pass
-        case _:
-            assert_never(term)
+    return (leaf.name for leaf in _leaves(term) if isinstance(leaf, Read))
 
 
 def constants_in(term: Term) -> Iterator[int]:
-    match term:
-        case Constant(value=value):
-            yield value
-        case Combined(left=left, right=right):
-            yield from constants_in(left)
-            yield from constants_in(right)
-        case Read():
-            pass
-        case _:
-            assert_never(term)
+    """Yield the constants in *term*, from left to right."""
+    return (leaf.value for leaf in _leaves(term) if isinstance(leaf, Constant))
+
+
+def _leaves(term: Term) -> Iterator[Constant | Read]:
+    if isinstance(term, Combined):
+        yield from _leaves(term.left)
+        yield from _leaves(term.right)
+    else:
+        yield term
 
 
 def evaluator(term: Term, places: Mapping[str, int]) -> Callable[[Values], Value]:

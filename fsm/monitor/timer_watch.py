@@ -58,7 +58,7 @@ class Watched:
 
 
 class TimerWatch:
-    """Follows the timers of the entities of a monitor, and counts in ``undecided`` what it cannot decide."""
+    """Tracks the timers of each entity. ``undecided`` counts the observations that do not decide a timer."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         table = self._table = dynamics.table

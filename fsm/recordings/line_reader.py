@@ -235,7 +235,7 @@ LISTED: Final = 5
 
 
 class Notes(Counter[str]):
-    """Counts what was noticed while reading. ``places`` contains the first lines of notes about lines."""
+    """Counts the notes made while reading. ``places`` contains the first lines of each note."""
 
     def __init__(self) -> None:
         super().__init__()

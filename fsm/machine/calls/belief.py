@@ -126,7 +126,7 @@ class Dynamics(Unobserved):
                 yield each if state == each.state else each._replace(state=state)
 
     def bits(self, configurations: Configurations) -> int:
-        """Return the states of *configurations* as a bit set, without what is known about values."""
+        """Return the states of *configurations* as a bit set, ignoring the values of variables."""
         if self.table.data is None:
             return bits(configurations)
         return sum(1 << state for state in {self.table.bare(each.state) for each in configurations})
