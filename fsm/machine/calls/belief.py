@@ -86,6 +86,8 @@ class Dynamics(Unobserved):
             before = self.closed(self.started(kept.configurations))
         if shows or seen.args:
             before = self.closed(self.started(self.showing(before, seen)))
+        elif self.timers is not None and row < 0 and not output:
+            before = self.closed(before)  # timers may start after this observation, too
         return replace(kept, configurations=before)
 
     def _after_output(self, before: Configurations, output: str) -> Remainder:
