@@ -74,6 +74,57 @@ def never_restarts(moved: Callable[..., tuple[Clock, ...]]) -> Callable[..., tup
     return changed
 
 
+FAN = """\
+[machine]
+name    = "fan"
+title   = "A fan"
+about   = "It cools something down, and counts its turns."
+source  = "a test"
+initial = "still"
+
+[states]
+still   = { about = "" }
+turning = { about = "" }
+
+[data]
+turns = { from = 0, to = 3, scope = true }
+
+[event.start]
+kind  = "signal"
+about = "It is hot."
+moves = { still = { to = "turning", within = 5 } }
+cannot = ["turning"]
+
+[event.turn]
+kind   = "signal"
+about  = "It has turned once more."
+moves  = { turning = { stays = true, set = { turns = "turns + 1" } } }
+cannot = ["still"]
+
+[event.stop]
+kind   = "signal"
+about  = "It is cool."
+moves  = { turning = "still" }
+cannot = ["still"]
+"""
+
+
+def fan_lines(*times: int) -> list[int]:
+    """Return the lines with violations if the fan starts, turns, and stops at the last of *times*."""
+    monitor = Monitor(machine_of(FAN), fresh=True)
+    events = ("start", *["turn"] * (len(times) - 2), "stop")
+    seen = [Observation(entity="e", event=event, at=at * SECOND) for event, at in zip(events, times, strict=True)]
+    return [each.line for one in seen for each in monitor.observe(one)]
+
+
+@pytest.mark.parametrize(
+    ("times", "lines"),
+    [((1, 3, 6), []), ((1, 3, 7), [3]), ((1, 3, 5, 6), []), ((1, 3, 5, 7), [4]), ((1, 7, 9), [2])],
+)
+def test_a_time_limit_goes_on_when_data_change(times: tuple[int, ...], lines: list[int]) -> None:
+    assert fan_lines(*times) == lines
+
+
 PLANTED = {
     "timers never restart": ("fsm.machine.calls.clocks.RunningTimers.moved", never_restarts(RunningTimers.moved)),
     "nothing runs": ("fsm.machine.calls.clocks.RunningTimers.moved", lambda *_, **__: ()),
@@ -94,4 +145,4 @@ PLANTED = {
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str) -> None:
     with patch(*PLANTED[mistake]):
-        assert any(map(wrong, range(600)))
+        assert fan_lines(1, 3, 7) != [3] or any(map(wrong, range(400)))

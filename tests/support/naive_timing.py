@@ -98,23 +98,23 @@ def random_timed(chance: random.Random) -> Timed:
     for event, kind in kinds.items():
         for state in STATES:
             if chance.random() < 0.7:
-                ways[event, state] = _ways(chance, kind, data=data)
+                ways[event, state] = _ways(chance, kind, state, data=data)
     timers = []
     for number in range(chance.choice((0, 1, 1, 2))):
         inside = frozenset(chance.sample(STATES, chance.randint(1, 2)))
         event = f"fire{number}"
         kinds[event] = "hidden" if "hidden" in others and chance.random() < 0.2 else "signal"
-        ways |= {(event, state): _ways(chance, "signal", data=data) for state in inside}
+        ways |= {(event, state): _ways(chance, "signal", state, data=data) for state in inside}
         able = [each for each in "abcd" if any(way.to in inside for at in inside for way in ways.get((each, at), ()))]
         after, restarts = chance.randint(2, 8), chance.choice(["", *able])
         timers.append(Timer(inside, event, after, chance.randint(0, min(2, after - 1)), restarts))
     return Timed(kinds, ways, tuple(timers), data)
 
 
-def _ways(chance: random.Random, kind: str, *, data: bool) -> tuple[Way, ...]:
+def _ways(chance: random.Random, kind: str, state: str, *, data: bool) -> tuple[Way, ...]:
     def way(when: int = -1, *, otherwise: bool = False) -> Way:
         return Way(
-            chance.choice(STATES),
+            chance.choice((state, state, *STATES)),
             when,
             otherwise,
             adds=chance.choice((0, 1)) if data else 0,
@@ -159,8 +159,8 @@ def steps(of: Timed, here: Situation, event: str, now: int) -> Iterator[Situatio
                 _start(timer, start, here.state, way, event, now)
                 for timer, start in zip(of.timers, here.starts, strict=True)
             )
-            if limit is None and way.within:
-                limit = now + way.within
+            if way.within:
+                limit = now + way.within if limit is None else min(limit, now + way.within)
             yield Situation(way.to, min(HIGH, here.n + way.adds), starts, limit, here.asked, way.reply)
 
 

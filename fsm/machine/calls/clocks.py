@@ -90,10 +90,10 @@ class RunningTimers:
             )
         }
         for number in starts:
-            limits = [each for each in kept if each not in self.named] if number not in self.named else []
-            if not any(self.runs(each, to) for each in limits):  # trying again does not extend a limit
-                kept = {timer: clock for timer, clock in kept.items() if timer not in limits}
-                kept[number] = Clock(number, NOW if number in self.named else ANYTIME, FRESH)
+            if number in self.named:
+                kept[number] = Clock(number, NOW, FRESH)
+            else:  # trying again does not extend a limit
+                kept.setdefault(number, Clock(number, ANYTIME, FRESH))
         return tuple(sorted(kept.values()))
 
     def _starts(self, index: int) -> tuple[int, ...]:
