@@ -14,7 +14,7 @@ from typing import Final
 
 from fsm.machine.findings import Assumed
 from fsm.monitor.beliefs import Belief
-from fsm.monitor.life import Life, Seen, Start, Untimely
+from fsm.monitor.life import LastSeen, Life, Start, Untimely
 from fsm.monitor.stepping import Beliefs
 from fsm.trace import Key, Line
 
@@ -72,7 +72,9 @@ class Entities:
         self._ids: dict[int, str] = {}
         self._free: list[int] = []
         self._enough = MANY
-        self._beside: dict[int, tuple[tuple[Assumed, ...], tuple[Start, ...], tuple[Untimely, ...], Seen | None]] = {}
+        self._beside: dict[
+            int, tuple[tuple[Assumed, ...], tuple[Start, ...], tuple[Untimely, ...], LastSeen | None]
+        ] = {}
         for head in (RESTING, ALIVE):
             self.cells[head + BEFORE] = self.cells[head + AFTER] = head
         self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW

@@ -1,4 +1,4 @@
-"""What is known about an entity, with the times at which its timers and time limits have started.
+"""The knowledge about an entity, with the times at which its timers and time limits have started.
 
 For each running timer, a belief keeps the earliest and the latest observation at which it may have started. A timer is
 violated only if every explanation of the observations is too early or too late, beyond the tolerance. If only some of
@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fsm.machine.calls.clocks import ANYTIME, FRESH, NOW, Clock, RunningTimers
+from fsm.machine.calls.clocks import ANYTIME, FRESH, NOW, RunningClock, RunningTimers
 from fsm.machine.calls.configuration import Configuration, Configurations
 from fsm.machine.findings import Assumed, Cause, TimeLimit
 from fsm.machine.table import Table
+from fsm.machine.timers import Timer
 from fsm.monitor.beliefs import Belief, BeliefStep
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Line, Observation, nanoseconds
@@ -33,7 +34,7 @@ class Start(NamedTuple):
     since: int | None = None
 
 
-class Seen(NamedTuple):
+class LastSeen(NamedTuple):
     """The last observation of an entity of a machine with timers."""
 
     observation: Observation
@@ -85,6 +86,10 @@ def explain_untimely(table: Table, timers: RunningTimers, found: Iterable[Untime
     )
 
 
+def undecided_text(timer: Timer) -> str:
+    return f"timer {timer.name} not decided" if timer.event else "states that were left in time or too late"
+
+
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
     """Renumber the starts of clocks from 0. Return the new configurations and the previous starts in order."""
     found = {start for each in configurations for clock in each.clocks for start in clock[1:]}
@@ -92,7 +97,7 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH, ANYTIME: ANYTIME}
 
     def renumbered(each: Configuration) -> Configuration:
-        clocks = (Clock(timer, number[first], number[last]) for timer, first, last in each.clocks)
+        clocks = (RunningClock(timer, number[first], number[last]) for timer, first, last in each.clocks)
         return each._replace(clocks=tuple(clocks))
 
     return frozenset(renumbered(each) if each.clocks else each for each in configurations), starts
@@ -118,14 +123,14 @@ class Life:
     own: tuple[Assumed, ...] = ()
     starts: tuple[Start, ...] = ()
     untimely: tuple[Untimely, ...] = ()
-    seen: Seen | None = None
+    seen: LastSeen | None = None
     times: Times | None = None
 
     def moves(self, step: BeliefStep, seen: Observation, line: Line) -> None:
         self.belief = step.to
         at, since = nanoseconds(seen.at), None
         if self.times is not None:
-            self.seen, at, since = Seen(seen, line), self.times.end, self.times.acted
+            self.seen, at, since = LastSeen(seen, line), self.times.end, self.times.acted
         if step.starts or self.starts:
             now = Start(at, line, since) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
@@ -142,7 +147,9 @@ class Life:
         self.untimely = (*self.untimely, *made)
         return self.belief.configurations.difference(*found.values())
 
-    def _broken(self, timers: RunningTimers, clock: Clock, state: int, times: Times) -> tuple[int, Start, bool] | None:
+    def _broken(
+        self, timers: RunningTimers, clock: RunningClock, state: int, times: Times
+    ) -> tuple[int, Start, bool] | None:
         timer, now = timers[clock.timer], times.at
         if timer.event:
             # A whole call is recorded when it is over, and may have stopped or restarted the timer at any time before.
@@ -160,13 +167,13 @@ class Life:
         since = self.starts[first].since if first >= 0 else None
         return None if since is None or now is None else now - since
 
-    def undecided(self, timers: RunningTimers, left: Configurations, times: Times) -> Iterator[str]:
+    def undecided(self, timers: RunningTimers, left: Configurations, times: Times) -> Iterator[Timer]:
         """Yield the timers that run in all of *left*, and may have been broken at the observation."""
         for number in timers.named if times.end is not None else ():
+            timer = timers[number]
             passed = [
                 self._passed(each.first, times.end) for here in left for each in here.clocks if each.timer == number
             ]
-            unknown = timers[number].event == times.event and None in passed
-            late = any(each is not None and each > timers[number].latest for each in passed)
-            if len(passed) == len(left) and (unknown or late):
-                yield timers[number].name
+            unknown = timer.event == times.event and None in passed
+            if len(passed) == len(left) and (unknown or any(each and each > timer.latest for each in passed)):
+                yield timer

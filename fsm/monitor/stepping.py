@@ -19,7 +19,7 @@ from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
 from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Assumptions, depends_on_assumption
-from fsm.monitor.life import Life, Times, explain_untimely, numbered
+from fsm.monitor.life import Life, Times, explain_untimely, numbered, undecided_text
 from fsm.trace import NEVER, Key, Line, Observation, nanoseconds, seen_at
 
 NOTHING: Final = "nothing observed"
@@ -164,7 +164,7 @@ class Beliefs:
         if timers.named:
             life.times, self._end = times, max(self._end, NEVER if times.end is None else times.end)
         left = life.passes(timers, times)
-        later = len(life.untimely) > known
+        doubtful = {timers[each.timer] for each in life.untimely[known:]}
         moved = (
             each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.untimely
         )
@@ -173,10 +173,9 @@ class Beliefs:
             life.belief = self.belief(left, life.belief.since)
         step = self._take(life.belief, seen, life) if left or not life.untimely else None
         if step is not None and not (step.explained and life.untimely):
-            if later and not step.explained:
-                self.notes["states that were left in time or too late"] += 1
-            undecided = () if step.explained else life.undecided(timers, left, times)
-            self.notes.update(f"timer {name} not decided" for name in undecided)
+            if not step.explained:
+                doubtful.update(life.undecided(timers, left, times))
+                self.notes.update({undecided_text(each): 1 for each in doubtful})
             kept, within = step.to.configurations, self._dynamics.covering.within
             life.untimely = tuple(each for each in life.untimely if not within(each.configurations, kept))
             return step

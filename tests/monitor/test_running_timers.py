@@ -12,7 +12,7 @@ from msgspec import structs
 from naive_timing import SECOND, first_illegal, random_recording, random_timed
 from thorough import amount
 
-from fsm.machine.calls.clocks import Clock, RunningTimers
+from fsm.machine.calls.clocks import RunningClock, RunningTimers
 from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
 from fsm.trace import Observation
@@ -66,8 +66,10 @@ def test_most_violations_are_found_although_events_are_hidden() -> None:
     assert len(missed) < len(those) / 10
 
 
-def never_restarts(moved: Callable[..., tuple[Clock, ...]]) -> Callable[..., tuple[Clock, ...]]:
-    def changed(self: RunningTimers, clocks: tuple[Clock, ...], *rest: object, **how: object) -> tuple[Clock, ...]:
+def never_restarts(moved: Callable[..., tuple[RunningClock, ...]]) -> Callable[..., tuple[RunningClock, ...]]:
+    def changed(
+        self: RunningTimers, clocks: tuple[RunningClock, ...], *rest: object, **how: object
+    ) -> tuple[RunningClock, ...]:
         kept = {each.timer: each for each in clocks}
         return tuple(kept.get(each.timer, each) for each in moved(self, clocks, *rest, **how))
 

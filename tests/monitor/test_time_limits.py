@@ -16,7 +16,7 @@ from thorough import amount
 
 from fsm.machine import Moves, fits
 from fsm.machine.calls import Rules
-from fsm.machine.calls.clocks import Clock, RunningTimers
+from fsm.machine.calls.clocks import RunningClock, RunningTimers
 from fsm.machine.calls.configuration import Configuration, Covering
 from fsm.machine.findings import Cause, Illegal, Judgement, Violation
 from fsm.machine.simulation import simulate
@@ -368,7 +368,7 @@ def test_random_machines(seed: int) -> None:
     assert agrees(seed)
 
 
-def keeps_running(moved: Callable[..., tuple[Clock, ...]]) -> Callable[..., tuple[Clock, ...]]:
+def keeps_running(moved: Callable[..., tuple[RunningClock, ...]]) -> Callable[..., tuple[RunningClock, ...]]:
     return lambda self, clocks, *rest, **how: clocks or moved(self, clocks, *rest, **how)
 
 
@@ -394,7 +394,7 @@ def test_what_has_no_limit_covers_what_has_one() -> None:
     within = Covering(Rules(tabulate(machine_of(LAMP)))).within
     free, due, other, later = (
         frozenset({Configuration(1, clocks=clocks)})
-        for clocks in ((), (Clock(3, 0, 1),), (Clock(4, 0, 1),), (Clock(3, 0, 2),))
+        for clocks in ((), (RunningClock(3, 0, 1),), (RunningClock(4, 0, 1),), (RunningClock(3, 0, 2),))
     )
 
     assert within(due, free)

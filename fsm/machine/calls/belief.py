@@ -84,10 +84,10 @@ class Dynamics(Unobserved):
         elif row >= 0:
             kept = self._after_event(before, row, seen.emits, phase)
             before = self.closed(self.started(kept.configurations))
+        else:  # timers may start after this observation, too
+            before = self.closed(before) if self.timers else before
         if shows or seen.args:
             before = self.closed(self.started(self.showing(before, seen)))
-        elif self.timers is not None and row < 0 and not output:
-            before = self.closed(before)  # timers may start after this observation, too
         return replace(kept, configurations=before)
 
     def _after_output(self, before: Configurations, output: str) -> Remainder:

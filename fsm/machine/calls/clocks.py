@@ -20,7 +20,7 @@ FRESH: Final = NOW + 1  # the instant of the next observation
 ANYTIME: Final = -1  # an unknown instant, or one that does not matter
 
 
-class Clock(NamedTuple):
+class RunningClock(NamedTuple):
     """A timer that runs and has started between the instants ``first`` and ``last``.
 
     An instant is :data:`NOW`, :data:`FRESH`, :data:`ANYTIME`, or the index of an earlier instant of the belief.
@@ -31,10 +31,10 @@ class Clock(NamedTuple):
     last: int
 
 
-Clocks: TypeAlias = tuple[Clock, ...]
+RunningClocks: TypeAlias = tuple[RunningClock, ...]
 
 
-def outlast(more: Clocks, less: Clocks) -> bool:
+def outlast(more: RunningClocks, less: RunningClocks) -> bool:
     """Check whether *more*, of two sets of clocks in the same state, allow every time that *less* allow."""
     known = {each.timer: each for each in less}
     return all(
@@ -43,12 +43,12 @@ def outlast(more: Clocks, less: Clocks) -> bool:
     )
 
 
-def joined(some: Clocks, others: Clocks) -> Clocks | None:
+def joined(some: RunningClocks, others: RunningClocks) -> RunningClocks | None:
     """Return clocks of the same timers that allow the times of *some* and of *others*, or ``None`` if these differ."""
     if [each.timer for each in some] != [each.timer for each in others]:
         return None
     pairs = zip(some, others, strict=True)
-    return tuple(Clock(one.timer, min(one.first, two.first), max(one.last, two.last)) for one, two in pairs)
+    return tuple(RunningClock(one.timer, min(one.first, two.first), max(one.last, two.last)) for one, two in pairs)
 
 
 class RunningTimers:
@@ -67,15 +67,15 @@ class RunningTimers:
     def runs(self, number: int, state: int) -> bool:
         return self._table.states[state] in self[number].states
 
-    def unknown(self, state: int) -> Clocks:
+    def unknown(self, state: int) -> RunningClocks:
         """Return the clocks in *state* if it is not known when its timers have started."""
-        return tuple(Clock(number, ANYTIME, FRESH) for number in self.named if self.runs(number, state))
+        return tuple(RunningClock(number, ANYTIME, FRESH) for number in self.named if self.runs(number, state))
 
-    def forgotten(self, state: int, clocks: Clocks) -> Clocks:
+    def forgotten(self, state: int, clocks: RunningClocks) -> RunningClocks:
         """Return *clocks* without the times at which timers have started.  Time limits continue."""
         return (*self.unknown(state), *(each for each in clocks if each.timer not in self.named))
 
-    def moved(self, clocks: Clocks, state: int, way: Way, *, interrupts: bool) -> Clocks:
+    def moved(self, clocks: RunningClocks, state: int, way: Way, *, interrupts: bool) -> RunningClocks:
         """Return the clocks after *way*, which acts in *state*.  *interrupts* is true for unobserved interruptions."""
         starts = self.starts(way.index)
         if not (clocks or starts):
@@ -91,9 +91,9 @@ class RunningTimers:
         }
         for number in starts:
             if number in self.named:
-                kept[number] = Clock(number, NOW, FRESH)
+                kept[number] = RunningClock(number, NOW, FRESH)
             else:  # trying again does not extend a limit
-                kept.setdefault(number, Clock(number, ANYTIME, FRESH))
+                kept.setdefault(number, RunningClock(number, ANYTIME, FRESH))
         return tuple(sorted(kept.values()))
 
     def _starts(self, index: int) -> tuple[int, ...]:

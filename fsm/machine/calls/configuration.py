@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
-from fsm.machine.calls.clocks import Clocks, joined, outlast
+from fsm.machine.calls.clocks import RunningClocks, joined, outlast
 
 
 class Pending(NamedTuple):
@@ -32,7 +32,7 @@ class Configuration(NamedTuple):
     pending: tuple[Pending, ...] = ()
     queue: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
-    clocks: Clocks = ()
+    clocks: RunningClocks = ()
 
 
 Configurations: TypeAlias = frozenset[Configuration]
@@ -112,7 +112,7 @@ class _Open(NamedTuple):
 
     sets: int
     deviations: tuple[str, ...]
-    clocks: Clocks
+    clocks: RunningClocks
 
 
 class Covering:
