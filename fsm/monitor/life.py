@@ -143,6 +143,8 @@ class Life:
                 if (broken := self._broken(timers, clock, each.state, times)) is not None:
                     found[broken].add(each)
                     break
+        if not found:
+            return self.belief.configurations
         made = [Untimely(*at, frozenset(each._replace(clocks=()) for each in those)) for at, those in found.items()]
         self.untimely = (*self.untimely, *made)
         return self.belief.configurations.difference(*found.values())

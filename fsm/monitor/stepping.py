@@ -169,7 +169,7 @@ class Beliefs:
             each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.untimely
         )
         life.untimely = tuple(each for each in moved if each.configurations)
-        if left:
+        if left and doubtful:
             life.belief = self.belief(left, life.belief.since)
         step = self._take(life.belief, seen, life) if left or not life.untimely else None
         if step is not None and not (step.explained and life.untimely):
