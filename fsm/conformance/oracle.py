@@ -17,7 +17,7 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
 from fsm.machine.timers import Timer, clocked, duration, forced
-from fsm.monitor.diagnosis import Scene, explain
+from fsm.monitor.diagnosis import Scene, explain, explain_end
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
 from fsm.sut import SUT, Clocked, Limited, Response, Stimulus
@@ -122,10 +122,13 @@ class Oracle:
             # The call may still be in progress. Then the SUT violates the model because it shows this state before
             # the call has returned.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
-        elif step.stage == "end":
-            here = frozenset(self.dynamics.released(here, row))
         scene = Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
-        return explain(scene).violation(table.machine, observation, Line("", number))
+        if observation.phase and observation.reply != WAITING:
+            held = {each.state: self.dynamics.closed(self.dynamics.released([each], row)) for each in before}
+            found = explain_end(scene, {table.named(state): held[state] for state in sorted(held)})
+        else:
+            found = explain(scene)
+        return found.violation(table.machine, observation, Line("", number))
 
     def showing(self, after: Configurations, fields: Mapping[str, int | str]) -> Configurations:
         """Return those configurations in *after* that have the variables shown in *fields*."""

@@ -1,6 +1,6 @@
 """Explain a violation by the possible states, the legal alternatives, and the edits that would fix the trace."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -134,6 +134,23 @@ def explain(scene: Scene) -> Explained:
         resembles=_resembling_deviations(scene, fault, states),
         after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
     )
+
+
+def explain_end(scene: Scene, held: Mapping[str, Configurations]) -> Explained:
+    """Explain why a call that a test has kept in progress must not end so.
+
+    *held* maps each state in which the call was in progress to the configurations that follow when it continues.
+    """
+    scene = replace(scene, before=frozenset().union(*held.values()))
+    found, fault, permitted = explain(scene), _fault(scene), []
+    rest = _without_values(scene)._replace(shows="", emits=None)
+    for state, after in held.items():
+        fitting = frozenset(each for each in after if replace(scene, before=frozenset({each})).left(rest))
+        own = replace(scene, before=fitting or after)
+        states = own.acted() if fault.met else {each.state for each in own.before}
+        values = (what for each in _alternatives(own, fault, tuple(sorted(states))) for what in each.what)
+        permitted.append(Permitted(state=state, what=tuple(dict.fromkeys(values))))
+    return replace(found, before=tuple(held), permitted=tuple(permitted))
 
 
 def reasons(scene: Scene) -> tuple[Fault, tuple[int, ...], tuple[Permitted, ...], Clause]:
