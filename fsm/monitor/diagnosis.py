@@ -273,7 +273,8 @@ def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
 def _visible(scene: Scene, state: int, texts: Sequence[str] = ()) -> Iterator[str]:
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
-        here = replace(scene, before=here).left(_without_values(scene)._replace(shows="")) or here
+        own, rest = replace(scene, before=here), _without_values(scene)._replace(shows="")
+        here = own.left(rest) or own.left(rest._replace(emits=None)) or here  # The outputs may be wrong too.
     return (texts[each] if texts else scene.table.named(each) for each in sorted({each.state for each in here}))
 
 
