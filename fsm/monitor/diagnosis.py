@@ -1,6 +1,6 @@
 """Explain a violation by the possible states, the legal alternatives, and the edits that would fix the trace."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -136,23 +136,6 @@ def explain(scene: Scene) -> Explained:
     )
 
 
-def explain_end(scene: Scene, held: Mapping[str, Configurations]) -> Explained:
-    """Explain why a call that a test has kept in progress must not end so.
-
-    *held* maps each state in which the call was in progress to the configurations that follow when it continues.
-    """
-    scene = replace(scene, before=frozenset().union(*held.values()))
-    found, fault, permitted = explain(scene), _fault(scene), []
-    rest = _without_values(scene)._replace(shows="", emits=None)
-    for state, after in held.items():
-        fitting = frozenset(each for each in after if replace(scene, before=frozenset({each})).left(rest))
-        own = replace(scene, before=fitting or after)
-        states = own.acted() if fault.met else {each.state for each in own.before}
-        values = (what for each in _alternatives(own, fault, tuple(sorted(states))) for what in each.what)
-        permitted.append(Permitted(state=state, what=tuple(dict.fromkeys(values))))
-    return replace(found, before=tuple(held), permitted=tuple(permitted))
-
-
 def reasons(scene: Scene) -> tuple[Fault, tuple[int, ...], tuple[Permitted, ...], Clause]:
     """Return the fault, the states in which it is illegal, the legal alternatives, and the clause that it breaks."""
     fault = _fault(scene)
@@ -271,10 +254,9 @@ def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
 
 
 def _visible(scene: Scene, state: int, texts: Sequence[str] = ()) -> Iterator[str]:
-    here = frozenset(each for each in scene.before if each.state == state)
-    if scene.seen.event:
-        own, rest = replace(scene, before=here), _without_values(scene)._replace(shows="")
-        here = own.left(rest) or own.left(rest._replace(emits=None)) or here  # The outputs may be wrong too.
+    rest = _without_values(scene)._replace(shows="")
+    own = replace(scene, before=frozenset(each for each in scene.before if each.state == state))
+    here = (scene.seen.event and (own.left(rest) or own.left(rest._replace(emits=None)))) or own.before
     return (texts[each] if texts else scene.table.named(each) for each in sorted({each.state for each in here}))
 
 
