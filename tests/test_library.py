@@ -38,6 +38,7 @@ def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.Monke
     with zipfile.ZipFile(file, "w") as packed:
         for path in (door, door.parent.parent / "properties" / "door.toml"):
             packed.write(path, f"fsm/_shipped/{path.parent.name}/{path.name}")
+    library.home()  # is cached, and must not become the folder of this test
     monkeypatch.setattr(library, "files", lambda _: zipfile.Path(file, "fsm/"))
 
     home = library.home.__wrapped__()
