@@ -1,4 +1,4 @@
-"""The descriptors and types of the protocols are identical to the output of protoc."""
+"""The descriptors and types of the protocols are what protoc writes, except for what nothing uses."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ they are out of date.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +16,8 @@ from grpc_tools import protoc
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "runtimes" / "sockets").glob("*.proto")))
+# What protoc writes into each class, although no code reads numbers of fields, and slots are not types.
+UNUSED: Final = re.compile(rb"^ +(?:__slots__ = .*|\w+_FIELD_NUMBER: .*)\n", re.MULTILINE)
 
 
 def made(protocol: Path) -> dict[Path, bytes]:
@@ -26,7 +29,8 @@ def made(protocol: Path) -> dict[Path, bytes]:
             ["protoc", f"-I{ROOT}", f"--descriptor_set_out={descriptors}", f"--pyi_out={folder}", str(name)]
         ):
             raise SystemExit(f"protoc refuses {name}")
-        return {ROOT / path.relative_to(folder): path.read_bytes() for path in sorted(descriptors.parent.iterdir())}
+        found = {path.relative_to(folder): path.read_bytes() for path in sorted(descriptors.parent.iterdir())}
+        return {ROOT / at: UNUSED.sub(b"", data) if at.suffix == ".pyi" else data for at, data in found.items()}
 
 
 if __name__ == "__main__":
