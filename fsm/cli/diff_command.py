@@ -109,11 +109,7 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
     other = first if second is None else second
     no_model = "a profile can be applied only to a model, and neither argument is a model"
     options.refuse(
-        (
-            "",
-            second is None and not profiles,
-            "name two things to compare, or one model and one or two profiles",
-        ),
+        ("", second is None and not profiles, "name two things to compare, or one model and one or two profiles"),
         ("", len(profiles) > 2, "at most two profiles can be compared"),  # noqa: PLR2004  (there are two sides)
         ("--profile", profiles and not (names_a_model(first) or names_a_model(other)), no_model),
     )

@@ -278,12 +278,7 @@ def _is_trace(head: bytes) -> bool:
 
 
 TRACE: Final = RecordingForm(
-    name="trace",
-    title="trace",
-    about="in fsm's own format",
-    sniff=_is_trace,
-    open=_open_trace,
-    strict=True,
+    name="trace", title="trace", about="in fsm's own format", sniff=_is_trace, open=_open_trace, strict=True
 )
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history
