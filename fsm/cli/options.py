@@ -297,11 +297,10 @@ def sizes(names: Iterable[str]) -> int:
     return size if size >= 1 << 22 else 0
 
 
-def refuse(*rules: tuple[str, object, str]) -> None:
-    """Raise an error for the first rule that applies. A rule is an option, a condition and a message."""
-    for option, wrong, what in rules:
-        if wrong:
-            raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
+def refuse(wrong: object, what: str, option: str = "") -> None:
+    """If *wrong* is true, raise an error that says *what* is wrong with *option*, or with the options together."""
+    if wrong:
+        raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
 
 
 def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _Read]:

@@ -16,6 +16,7 @@ from hypothesis import configuration
 from fsm import cli
 from fsm.checker import as_known
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.conformance import lookup, suite
@@ -203,24 +204,15 @@ def command(
     settings = _options(scheme, given)
     if scheme is not None:
         click.get_current_context().with_resource(_scheme_context(scheme))
-    options.refuse(
-        (
-            "",
-            not real and (record or script),
-            "--record and --script can be used only with a real system, whose failures may not recur",
-        ),
-        ("", by_property and (record or script), "--record and --script do not apply to tests of properties"),
-        (
-            "",
-            by_property and (again is not None or threads > 1),
-            "--replay and --threads do not apply to tests of properties",
-        ),
-        (
-            "",
-            threads > 1 and not examples,
-            "--threads looks for races in random tests, but -n 0 asks for no random tests",
-        ),
+    refuse(
+        not real and (record or script),
+        "--record and --script can be used only with a real system, whose failures may not recur",
     )
+    refuse(by_property and (record or script), "--record and --script do not apply to tests of properties")
+    refuse(
+        by_property and (again is not None or threads > 1), "--replay and --threads do not apply to tests of properties"
+    )
+    refuse(threads > 1 and not examples, "--threads looks for races in random tests, but -n 0 asks for no random tests")
     request = PlanRequest(
         model=model, profile=profile, parts=parts, options=settings, properties=by_property, script=bool(script)
     )
