@@ -51,17 +51,13 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
     help="Explain this step of each counterexample: the cells, clauses and conditions that make it possible. Implies "
     "--runs.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=LIMIT,
-    help="Maximum states of one search; beyond it the result is unknown.",
-)
-@click.option(
+@options.int_option("--limit", LIMIT, "Maximum states of one search; beyond it the result is unknown.", least=1)
+@options.int_option(
     "--overlap",
-    type=click.IntRange(min=1, max=8),
-    default=1,
-    help="Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
+    1,
+    "Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
+    least=1,
+    most=8,
 )
 @options.parts_option(
     "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.", any_number=True

@@ -26,13 +26,7 @@ from fsm.report.page import html, model_page
 
 @click.command("explore")
 @click.argument("name", metavar="MODEL|FILE", shell_complete=options.complete_models_and_systems)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    callback=options.standard_output_if_dash,
-    help="Page to write, completely or not at all. Optional if standard output is not a terminal.",
-)
+@options.page_option("Page to write, completely or not at all. Optional if standard output is not a terminal.")
 @profile_option(
     "Show this profile first, for a model; its page has all profiles. For a recording, judge under this profile."
 )

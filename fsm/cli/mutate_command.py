@@ -62,9 +62,7 @@ FEW: Final = 8
 @options.restarts_option(
     "With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'."
 )
-@click.option(
-    "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
-)
+@options.int_option("--limit", 300, "With --recording: number of edits to try; 0 for all.")
 @click.option(
     "--seed", type=int, default=0, help="With --recording: seed for the choice of edits, if not all are tried."
 )

@@ -268,9 +268,8 @@ def _open_trace(opening: Opening) -> Recording:
 
 
 def _open_history(opening: Opening) -> Recording:
-    raise refused(
-        opening.name, "FSM201", "a history cannot be followed or combined from several files", "give one complete file"
-    )
+    what = "a history cannot be followed or combined from several files"
+    raise refused(opening.name, "FSM201", what, "give one complete file")
 
 
 def _is_trace(head: bytes) -> bool:
