@@ -19,7 +19,7 @@ from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
 from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Assumptions, depends_on_assumption
-from fsm.monitor.life import Life, Times, explain_untimely, numbered, undecided_text
+from fsm.monitor.life import Life, Times, explain_untimely, latest, numbered, undecided_text
 from fsm.trace import NEVER, Key, Line, Observation, nanoseconds, seen_at
 
 NOTHING: Final = "nothing observed"
@@ -183,15 +183,16 @@ class Beliefs:
         return self._violation(life.belief, what, explained)
 
     def _times(self, life: Life, seen: Observation) -> Times:
-        end, event = seen_at(seen), self._dynamics.table.machine.event(seen.event) if seen.event else None
-        acted = end
+        end, event = latest(seen), self._dynamics.table.machine.event(seen.event) if seen.event else None
+        at, acted = nanoseconds(seen.at), end
         if seen.start is not None:
-            acted = nanoseconds(seen.start)
+            acted = seen.start
+            at = at if seen.phase else acted
         elif seen.phase in {"answered", "maybe", "noticed", "assumed"}:
             acted = None  # the event may have happened much earlier
         elif event and event.kind == "call" and not seen.phase:  # a whole call, which is recorded when it is over
             acted = seen_at(life.seen.observation) if life.seen else None
-        return Times(nanoseconds(seen.at), end, acted, event.name if event and not seen.phase else "")
+        return Times(at, end, acted, event.name if event and not seen.phase else "")
 
     def overdue(self, life: Life) -> Explained | None:
         """Return the violation of a timer that should have fired before the end of the recording, if any."""
