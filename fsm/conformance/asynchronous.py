@@ -87,6 +87,7 @@ class Asynchronous:
         self._outcomes: list[str] = []
         self._suspends = False  # whether the next call must be in progress after its beginning
         self._waited = ""
+        self.arranging = ""  # how the outcome of the last step was arranged
         for name in ("outputs", "fields", "record", "costly", "never", "unasked"):
             if hasattr(like, name):  # The kit recognizes optional methods by their presence.
                 setattr(self, name, lambda *args, of=name: getattr(self._sut, of)(*args))
@@ -132,13 +133,17 @@ class Asynchronous:
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         own = arranger(self._sut)
+        self.arranging = "SUT promised"
         if own is not None and own(event, outcome, stage):
             return True
         begun = {way.name for way in self._ways(event, "cells") if way.begins} if stage == "begin" else set()
         self._suspends = outcome in begun
+        self.arranging = "the call was kept waiting for"
         if self._suspends:
             return own is None
-        if any(outcome in each.outcomes for each in self._fakes()) or (outcome == CANCELLED and stage == "end"):
+        fakes = any(outcome in each.outcomes for each in self._fakes())
+        self.arranging = "a fake was completed for" if fakes else "the call was cancelled for"
+        if fakes or (outcome == CANCELLED and stage == "end"):
             self._outcomes.append(outcome)
             return True
         return False
