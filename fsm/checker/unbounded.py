@@ -100,7 +100,7 @@ class _System:
     def __init__(self, machine: Machine) -> None:
         machine = clocked(machine) if machine.timers.keys() - machine.data.keys() else machine
         table = tabulate(machine)
-        self.machine, self.data = machine, table.data or DataEffects(machine)
+        self.machine, self.data = machine, table.data or DataEffects(machine.data, machine.events.values())
         self.control = StepCache(in_progress(tabulate(_without_data(machine))))
         self.variables = [*machine.data.values()]
         self.edges = [

@@ -6,10 +6,23 @@ Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from fsm.machine.terms import COMPARISONS, Comparator, Range, Term, Values, bounds, evaluator, names_in
+from fsm.machine.terms import (
+    COMPARISONS,
+    Comparator,
+    Constant,
+    Range,
+    Term,
+    Values,
+    Variable,
+    bounds,
+    evaluator,
+    names_in,
+    substituted,
+    term_text,
+)
 
 T = TypeVar("T")
 
@@ -102,11 +115,15 @@ class StepEmits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare:
-    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons."""
+    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons.
+
+    In a system, ``copies`` are the copies whose variables it reads.
+    """
 
     comparison: Comparator
     left: Term
     right: Term
+    copies: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,6 +202,28 @@ def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condit
             return type(condition)(of=tuple(mapped(part, of_atom) for part in parts))
         case _:
             return of_atom(condition)
+
+
+def comparisons_over(
+    condition: Condition, of: Callable[[str], Term], copies: tuple[int, ...] | None = None
+) -> Condition:
+    """Return *condition* with the names in comparisons replaced by the results of *of*, and with *copies* if given."""
+
+    def left(atom: Atom) -> Condition:
+        if not isinstance(atom, Compare):
+            return atom
+        compared = replace(atom, left=substituted(atom.left, of), right=substituted(atom.right, of))
+        return compared if copies is None else replace(compared, copies=copies)
+
+    return mapped(condition, left)
+
+
+def comparison_text(condition: Compare, known: Mapping[str, Variable]) -> str:
+    """Return *condition* as people write it.  *known* has the variables and arguments that it may read."""
+    variable = next((known[name] for name in condition.names if name in known), None)
+    if variable and variable.truth and (condition.comparison, condition.right) == ("==", Constant(value=1)):
+        return term_text(condition.left, variable)
+    return f"{term_text(condition.left, variable)} {condition.comparison} {term_text(condition.right, variable)}"
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:

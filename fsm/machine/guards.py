@@ -24,6 +24,9 @@ class Guarded(Protocol):
     def when(self) -> Condition | None: ...
 
     @property
+    def impossible(self) -> bool: ...
+
+    @property
     def updates(self) -> tuple[DataUpdate, ...]: ...
 
 
@@ -35,7 +38,7 @@ def has_data(machine: Machine) -> bool:
 
 
 class DataEffects:
-    """The variables of *machine*, with the values of an entity as a tuple in their order.
+    """The variables in *data*, with the values of an entity as a tuple in their order, and what *events* do to them.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -47,14 +50,12 @@ class DataEffects:
     [('wrong', (1,))]
     """
 
-    def __init__(self, machine: Machine) -> None:
-        self.variables = tuple(machine.data.values())
+    def __init__(self, data: Mapping[str, Variable], events: Iterable[Event]) -> None:
+        self.variables = tuple(data.values())
         self.initial: Values = tuple(each.initial for each in self.variables)
         self.unknown: Values = (None,) * len(self.variables)
-        self._place = {name: place for place, name in enumerate(machine.data)}
-        self.arguments = tuple(
-            tuple(event.arguments.values()) for event in machine.events.values() for _ in range(1 + bool(event.ends))
-        )
+        self._place = {name: place for place, name in enumerate(data)}
+        self.arguments = tuple(tuple(event.arguments.values()) for event in events for _ in range(1 + bool(event.ends)))
         """The arguments of the event of each row of the table."""
         self._compiled = cache(self._compile)
 
@@ -73,12 +74,13 @@ class DataEffects:
         found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
         if None in frame and not any(self._compiled(way.when, way.updates, row)[0](frame) for way, _ in found):
             uncovered = Not(of=Some(of=tuple(way.when for way in ways if way.when)))
-            found = [] if self._possible(uncovered, row, frame) else found
-        return tuple(found) if found or not ways else None
+            found = [] if self.possible(uncovered, row, frame) else found
+        return tuple((way, after) for way, after in found if not way.impossible) if found or not ways else None
 
-    def _possible(self, condition: Condition, row: int, frame: Values) -> bool:
-        """Check whether the unknown values in *frame* may satisfy *condition*, also beyond a scope."""
-        known = zip((*self.variables, *self.arguments[row]), frame, strict=True)
+    def possible(self, condition: Condition, row: int, frame: Values = ()) -> bool:
+        """Check whether values, also beyond a scope, may satisfy *condition*.  *frame* has those that are known."""
+        names = (*self.variables, *self.arguments[row])
+        known = zip(names, frame or (None,) * len(names), strict=True)
         box = {
             each.name: (value, value)
             if value is not None
@@ -98,7 +100,7 @@ class DataEffects:
             return values
         guard, updates = self._compiled(way.when, way.updates, row)
         certain = guard(frame)
-        if way.when and not certain and (certain is False or not self._possible(way.when, row, frame)):
+        if way.when and not certain and (certain is False or not self.possible(way.when, row, frame)):
             return None
         after = list(values)
         for place, evaluate in updates:

@@ -40,7 +40,8 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     """An outcome in a table.
 
     ``to`` is the index of the next state.  In a system, ``done`` lists the steps of the parts.  The way is possible if
-    the data satisfy ``when``.  ``given`` lists all arguments with which an event of a checked machine ends this way.
+    the data satisfy ``when``, or the event is ``impossible`` then.  ``given`` lists all arguments with which an event
+    of a checked machine ends this way.
     """
 
     index: int
@@ -54,6 +55,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     done: tuple[Done, ...] = ()
     when: Condition | None = None
     updates: tuple[DataUpdate, ...] = ()
+    impossible: bool = False
     given: tuple[Values, ...] = ()
 
     def replies(self, reply: str) -> bool:
@@ -206,7 +208,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        data=DataEffects(machine) if has_data(machine) else None,
+        data=DataEffects(machine.data, machine.events.values()) if has_data(machine) else None,
     )
 
 
@@ -222,6 +224,7 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
         within=outcome.within,
         when=outcome.when.means if outcome.when else None,
         updates=outcome.updates,
+        impossible=outcome.impossible,
     )
 
 

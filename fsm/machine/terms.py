@@ -147,6 +147,17 @@ def constants_in(term: Term) -> Iterator[int]:
     return (leaf.value for leaf in _leaves(term) if isinstance(leaf, Constant))
 
 
+def substituted(term: Term, of: Callable[[str], Term]) -> Term:
+    """Return *term* with each name replaced by the result of *of*."""
+    match term:
+        case Read(name=name):
+            return of(name)
+        case Combined(operator=operator, left=left, right=right):
+            return Combined(operator=operator, left=substituted(left, of), right=substituted(right, of))
+        case _:
+            return term
+
+
 def _leaves(term: Term) -> Iterator[Constant | Read]:
     if isinstance(term, Combined):
         yield from _leaves(term.left)
@@ -195,6 +206,30 @@ def bounds(term: Term, box: Mapping[str, Range]) -> Range:
                 return low - most, high - least
             combine = OPERATORS[operator]
             return combine(low, least), combine(high, most)
+        case _:
+            assert_never(term)
+
+
+def term_text(term: Term, of: Variable | None = None) -> str:
+    """Return *term* as people write it.  *of* is a variable with values of the same type.
+
+    >>> term_text(Combined(operator="max", left=Read(name="n"), right=Constant(value=2)))
+    'max(n, 2)'
+    """
+    match term:
+        case Constant(value=value):
+            return of.text(value) if of else str(value)
+        case Read(name=name):
+            return name
+        case Combined(operator="+" | "-" as operator, left=left, right=Combined(operator="+" | "-") as right):
+            # There are no parentheses in terms: a - (b + c) is a - b - c.
+            other: Operator = right.operator if operator == "+" else "-" if right.operator == "+" else "+"
+            less = Combined(operator=operator, left=left, right=right.left)
+            return term_text(Combined(operator=other, left=less, right=right.right))
+        case Combined(operator="+" | "-" as operator, left=left, right=right):
+            return f"{term_text(left)} {operator} {term_text(right)}"
+        case Combined(operator=operator, left=left, right=right):
+            return f"{operator}({term_text(left)}, {term_text(right)})"
         case _:
             assert_never(term)
 
