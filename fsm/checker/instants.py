@@ -310,13 +310,10 @@ def _atom_test(  # noqa: C901  (one case for each kind of atom)
         case conditions.At(before=before):
             there = system_table(table).test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
-        case conditions.Compare() if isinstance(table, SystemTable):
-            compared = table.test(condition)
-            return lambda at: compared(at.state)
         case conditions.StepEmits(output=output):
             return lambda at: output in at.outputs
         case conditions.Compare():
-            if not isinstance(table, InProgress) or table.data is None:
+            if not isinstance(table, InProgress | SystemTable) or table.data is None:
                 raise TypeError("the machine has no data")
             test, values = table.data.test(condition), table.values
             return lambda at: bool(test(values(at.state)))

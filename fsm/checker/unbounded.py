@@ -20,7 +20,7 @@ from fsm.machine import Event, Machine, Moves
 from fsm.machine.claims import Always, Claim, Never
 from fsm.machine.conditions import All, Atom, Compare, Condition, Not, Some, with_atoms
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep
-from fsm.machine.guards import DataEffects, names_of
+from fsm.machine.guards import DataEffects, names_of, reads_arguments_later
 from fsm.machine.in_progress import in_progress
 from fsm.machine.table import Way, tabulate
 from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Constant, Read, Term, Values, Variable, assignments
@@ -52,7 +52,7 @@ class Unbounded:
         sequences, _ = sequences_of(claim)
         if any(len(sequence) > 1 for sequence in sequences):
             return Unknown(why="--unbounded does not decide sequences with 'then'")
-        if late := next((each.name for each in self.machine.events.values() if _reads_arguments_later(each)), ""):
+        if late := next((each.name for each in self.machine.events.values() if reads_arguments_later(each)), ""):
             return Unknown(
                 why=f"--unbounded does not decide machines in which the end of a call, {late}, reads arguments"
             )
@@ -85,13 +85,6 @@ class Unbounded:
                 found = solver.model() if solver.check() == z3.sat else None
                 values = tuple(_number(found, frame[each.name]) if found else None for each in read)
                 yield event.name, state, ", ".join(assignments(read, values))
-
-
-def _reads_arguments_later(event: Event) -> bool:
-    ways = [way for end in event.ends.values() for way in end.outcomes]
-    return any(
-        set(names_of(way.when.means if way.when else None, way.updates)) & event.arguments.keys() for way in ways
-    )
 
 
 class _System:

@@ -33,6 +33,13 @@ class Guarded(Protocol):
 E = TypeVar("E", bound=Guarded)
 
 
+def reads_arguments_later(event: Event) -> bool:
+    """Check whether the end of a call that takes time reads an argument."""
+    ways = (way for end in event.ends.values() for way in end.outcomes)
+    read = {name for way in ways for name in names_of(way.when.means if way.when else None, way.updates)}
+    return not read.isdisjoint(event.arguments)
+
+
 def has_data(machine: Machine) -> bool:
     return bool(machine.data) or any(event.arguments for event in machine.events.values())
 

@@ -125,7 +125,7 @@ class Grammar(ABC):
                 return inner
             word = self.word("a condition")
             if self.data and (word in self.data or word in OPERATORS or _NUMBER.fullmatch(word)):
-                return self._read_comparison(word)
+                return self.comparison(word)
             return self._read_definition(word) if isinstance(self.define.get(word), str) else self.atom(word)
         finally:
             self.depth -= 1
@@ -134,7 +134,8 @@ class Grammar(ABC):
         if depth > DEEPEST:
             raise ConditionError(f"{self.text!r} is nested too deeply", "split it into several conditions")
 
-    def _read_comparison(self, word: str) -> Condition:
+    def comparison(self, word: str) -> Condition:
+        """Parse a comparison that begins with *word*."""
         left, type_ = self._read_term(word, ())
         comparison = self.peek()
         if comparison not in COMPARISONS:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from msgspec.structs import replace as changed
 
 from fsm.machine import Event
-from fsm.machine.conditions import At, Compare, Condition, atoms, predicate, truth, with_atoms
+from fsm.machine.conditions import At, Compare, Condition, atoms, predicate, with_atoms
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress, closed, in_progress
 from fsm.machine.product.composition import Composition, JointRun
@@ -107,10 +107,8 @@ class SystemTable:
         self._tables = tables or tables_of(system)
         self._mentioned = frozenset(mentioned)
         self._symbolic = symbolic
-        variables = system.data
         self._owners = [copy.digit for copy in copies for _ in system.parts[copy.part].machine.data]
-        self._places = {name: place for place, name in enumerate(variables, len(copies))}
-        self.composition = Composition(variables)
+        self.composition = Composition(system.data)
         self.joint = [
             each
             for each in map(self._event, system.events.values())
@@ -340,12 +338,8 @@ class SystemTable:
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
 
-    def test(self, condition: At | Compare) -> Callable[[int], bool]:
-        locals_ = self._locals
-        if isinstance(condition, Compare):
-            compared = truth(condition, self._places)
-            return lambda state: bool(compared(locals_[state]))
-        holds = self._part_test(condition)
+    def test(self, condition: At) -> Callable[[int], bool]:
+        holds, locals_ = self._part_test(condition), self._locals
         return lambda state: holds(locals_[state])
 
     def _part_test(self, condition: At) -> Callable[[Locals], bool]:
