@@ -5,7 +5,7 @@ Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -158,6 +158,16 @@ def atoms(condition: Condition) -> Iterator[Atom]:
                 yield from atoms(part)
         case _:
             yield condition
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else All(of=found)
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else Some(of=found)
 
 
 def left_at(condition: Condition, event: str) -> Condition | bool:

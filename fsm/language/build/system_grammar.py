@@ -6,9 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from fsm.errors import documented, nearest
-from fsm.language.build.grammar import NOTHING, ConditionError, Grammar, any_of, check_known, outputs
+from fsm.language.build.grammar import NOTHING, ConditionError, Grammar, check_known, outputs
 from fsm.machine.conditions import (
-    All,
     At,
     Compare,
     Condition,
@@ -18,6 +17,8 @@ from fsm.machine.conditions import (
     Not,
     Replies,
     StepEmits,
+    all_of,
+    any_of,
     comparisons_over,
 )
 from fsm.machine.product.system import Copy, Part, System
@@ -94,7 +95,7 @@ class SystemGrammar(Grammar):
             self.next, self.bound = start, {part: copy}
             found.append(self.comparison(self.word("a variable")))
         self.bound = {}
-        both = All(of=tuple(found)) if quantity == "every" else any_of(found)
+        both = all_of(found) if quantity == "every" else any_of(found)
         return Not(of=both) if quantity == "no" else both
 
     def comparison(self, word: str) -> Condition:

@@ -91,7 +91,8 @@ class JointEventBuilder:
     @cached_property
     def arguments(self) -> dict[str, Variable]:
         """The arguments of the steps.  Two steps that have an argument of the same name get the same value."""
-        found: dict[str, Variable] = {}
+        known = (each.arguments for each in self.system.events.values() if each.family == self.name)
+        found = dict(next(known, {}))  # a mutant without a step keeps its arguments
         for step in _steps([self.written, *self.written.ways.values()]):
             match, parts = _STEP.fullmatch((step.do or "").strip()), self.system.parts
             part = parts.get(match["part"]) if match and not match["ends"] else None

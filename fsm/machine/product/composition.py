@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fsm.machine.conditions import All, Condition, Not, comparisons_over
+from fsm.machine.conditions import Condition, Not, all_of, comparisons_over
 from fsm.machine.product.system import JointMove, Locals, Option
 from fsm.machine.table import Done
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable, substituted, term_text
@@ -30,7 +30,7 @@ class JointRun(NamedTuple):
 
     @property
     def condition(self) -> Condition:
-        return self.holding[0] if len(self.holding) == 1 else All(of=self.holding)
+        return all_of(self.holding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Final
 
 from fsm.errors import InputError, refused
 from fsm.machine import LEVELS, Cannot, Cell, Machine, Moves, Outcome, Silent, State
-from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
+from fsm.machine.conditions import All, Condition, Not, WrittenCondition, all_of, any_of
 from fsm.machine.evidence import used_cell
 from fsm.machine.product import SystemTable
 from fsm.machine.product.composition import JointRun
@@ -183,14 +183,14 @@ def _judged_cell(table: SystemTable, state: int, row: int, name: Callable[[int],
         deviation = next((each.deviation for each in used if each.deviation), None)
         known[outcome.name] += 1
         own = f"{outcome.name} ({known[outcome.name]})" if known[outcome.name] > 1 else outcome.name
-        spoken = [Not(of=Some(of=tuple(silence)))] if silence else []
-        when = All(of=(way.when, *spoken)) if way.when and spoken else way.when or next(iter(spoken), None)
+        holding = ([way.when] if way.when else []) + ([Not(of=any_of(silence))] if silence else [])
+        when = all_of(holding) if holding else None
         written = _written(table, row, when) if when else None
         outcomes.append(replace(outcome, name=own, deviation=deviation, when=written))
     if not outcomes and not silence:
         return replace(cell, clause=clause)
     guards = [way.when for way in ways if way.when]
-    rest = Not(of=Some(of=(*silence, *guards)))
+    rest = Not(of=any_of([*silence, *guards]))
     if len(guards) == len(ways) and table.satisfiable(rest, joint.name):
         impossible = _written(table, row, rest)
         outcomes.append(Outcome(name="cannot", to=name(state), when=impossible, chosen=True, impossible=True))
