@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from fsm.machine import Event, Machine
 
 
+MOST_BOXES: Final = 50_000
+
+
 class Guarded(Protocol):
     """The condition and the updates of an outcome."""
 
@@ -84,8 +87,11 @@ class DataEffects:
             found = [] if self.possible(uncovered, row, frame) else found
         return tuple((way, after) for way, after in found if not way.impossible) if found or not ways else None
 
-    def possible(self, condition: Condition, row: int, frame: Values = ()) -> bool:
-        """Check whether values, also beyond a scope, may satisfy *condition*.  *frame* has those that are known."""
+    def possible(self, condition: Condition, row: int, frame: Values = (), *, most: int = MOST_BOXES) -> bool:
+        """Check whether values, also beyond a scope, may satisfy *condition*.  *frame* has those that are known.
+
+        The result is also true if this cannot be decided with *most* parts of the ranges.
+        """
         names = (*self.variables, *self.arguments[row])
         known = zip(names, frame or (None,) * len(names), strict=True)
         box = {
@@ -97,7 +103,7 @@ class DataEffects:
             for each, value in known
         }
         try:
-            return solution(condition, box) is not None
+            return solution(condition, box, most) is not None
         except TooManyValuesError:
             return True
 
@@ -190,7 +196,6 @@ def may_agree(one: Collection[Values], other: Collection[Values]) -> bool:
 
 
 _ANY: Final = (-(10**18), 10**18)
-MOST_BOXES: Final = 50_000
 MOST_SIGNS: Final = 6
 
 
@@ -198,11 +203,11 @@ class TooManyValuesError(Exception):
     """The values in a range are too many to decide whether some of them satisfy a condition."""
 
 
-def solution(condition: Condition, ranges: Mapping[str, Range]) -> dict[str, int] | None:
+def solution(condition: Condition, ranges: Mapping[str, Range], most: int = MOST_BOXES) -> dict[str, int] | None:
     """Return the first values in *ranges* that satisfy *condition*, or ``None`` if there are none.
 
     Ranges are halved until the condition has the same value in all of a range.  Raise :class:`TooManyValuesError` if
-    this needs more than :data:`MOST_BOXES` parts.
+    this needs more than *most* parts.
 
     >>> from fsm.machine.terms import Constant, Read
     >>> late = Compare(comparison=">", left=Read(name="n"), right=Constant(value=2))
@@ -213,8 +218,8 @@ def solution(condition: Condition, ranges: Mapping[str, Range]) -> dict[str, int
         return None
     names = dict.fromkeys(name for each in atoms(condition) if isinstance(each, Compare) for name in each.names)
     todo = [{name: ranges[name] for name in names}]
-    for number in range(MOST_BOXES):
-        if not todo or (number == MOST_BOXES // 100 and not consistent(condition, ranges)):
+    for number in range(most):
+        if not todo or (number == most // 100 and not consistent(condition, ranges)):
             return None
         box = todo.pop()
         found = truth_within(condition, box)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from brute_force.steps import Configuration, SystemModel
-from naive_data import BEYOND, domain, written
-from naive_systems import NaiveJudge, Seen
-from unrolled_systems import UnrolledSystem, random_system_with_data
+from naive_data import BEYOND, written
+from naive_systems import random_trace
+from unrolled_systems import DataJudge, UnrolledSystem, random_system_with_data
 
-import fsm
 from fsm.machine.graph import explore
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress
@@ -22,16 +22,17 @@ from fsm.machine.product import SystemTable
 from fsm.machine.product.composition import Composition
 from fsm.machine.terms import Read
 from fsm.monitor import Monitor
-from fsm.trace import Observation, shown_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from fsm.machine.product.system import System
+    from naive_systems import Seen
 
-SEEDS = 60
-LARGEST = 300
-"""The maximum number of configurations of a random system."""
+    from fsm.machine.product.system import JointEvent, System
+
+SEEDS, TRACES = 120, 6
+FEWEST, LARGEST = 6, 300
+"""The minimum and maximum number of configurations of a random system."""
 
 
 class Trial(NamedTuple):
@@ -40,7 +41,6 @@ class Trial(NamedTuple):
     system: System
     unrolled: UnrolledSystem
     steps: dict[Configuration, set[object]]
-    cut: int
 
 
 @cache
@@ -50,15 +50,15 @@ def trial(seed: int) -> Trial | None:
         return None
     unrolled = UnrolledSystem(system)
     found = steps_in_scope(unrolled)
-    return Trial(system, unrolled, *found) if found else None
+    return Trial(system, unrolled, found) if found and len(found) >= FEWEST else None
 
 
 def trials() -> Iterator[Trial]:
     return filter(None, map(trial, range(SEEDS)))
 
 
-def steps_in_scope(unrolled: UnrolledSystem) -> tuple[dict[Configuration, set[object]], int] | None:
-    """Return the steps with arguments and values in their scopes, and how many lead to other values."""
+def steps_in_scope(unrolled: UnrolledSystem) -> dict[Configuration, set[object]] | None:
+    """Return the steps with arguments and values in their scopes."""
     model = SystemModel(unrolled.plain)
     wide = {name for name, joint in unrolled.plain.events.items() if f"a={BEYOND}" in name}
     beyond = {
@@ -68,7 +68,7 @@ def steps_in_scope(unrolled: UnrolledSystem) -> tuple[dict[Configuration, set[ob
         if values.get("t") == BEYOND
     }
     steps: dict[Configuration, set[object]] = {}
-    going, cut = [model.initial], 0
+    going = [model.initial]
     for here in going:  # the list grows
         if len(steps) > LARGEST:
             return None
@@ -77,12 +77,11 @@ def steps_in_scope(unrolled: UnrolledSystem) -> tuple[dict[Configuration, set[ob
             if step.event in wide or step.unwritten:
                 continue
             if any((digit, state) in beyond for digit, (state, _) in enumerate(step.target)):
-                cut += 1
                 continue
             steps[here].add((step.event, step.outcome, frozenset(step.among), step.emits, step.target))
             if step.target not in steps and step.target not in going:
                 going.append(step.target)
-    return steps, cut
+    return steps
 
 
 def located(table: SystemTable, state: int) -> Configuration:
@@ -132,7 +131,6 @@ def test_a_system_does_what_the_same_system_without_data_does() -> None:
                 for condition in (joint.when, *(way.when for way in joint.ways))
             ),
             "copies": any(len(part.copies) > 1 for part in made.system.parts.values()),
-            "cut": made.cut > 0,
             "calls": any(calls for here in made.steps for _, calls in here),
         }.items()
         if there
@@ -155,3 +153,68 @@ def test_a_search_that_does_not_test_guards_is_noticed(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(DataEffects, "_after", unguarded)
     assert differences()
+
+
+# -- as one machine --------------------------------------------------------------------
+
+
+class Judged(NamedTuple):
+    """A random system with traces, and the number of the first illegal line of each."""
+
+    system: System
+    judge: DataJudge
+    traces: tuple[tuple[Seen, ...], ...]
+    expected: tuple[int | None, ...]
+
+
+def hidden_events(chance: random.Random, system: System) -> System:
+    def hidden(joint: JointEvent) -> JointEvent:
+        hides = joint.kind == "signal" and not joint.arguments and chance.random() < 0.3
+        return replace(joint, kind="hidden") if hides else joint
+
+    return replace(system, events={name: hidden(joint) for name, joint in system.events.items()})
+
+
+@cache
+def judged(seed: int) -> Judged | None:
+    if (made := trial(seed)) is None:
+        return None
+    chance = random.Random(f"judged {seed}")
+    system = hidden_events(chance, made.system)
+    judge = DataJudge(UnrolledSystem(system))
+    traces = tuple(tuple(judge.specified(random_trace(chance, judge))) for _ in range(TRACES))
+    return Judged(system, judge, traces, tuple(map(judge.first_illegal, traces)))
+
+
+def wrong_verdicts(change: Callable[[System], System] = lambda system: system) -> int:
+    found = 0
+    for made in filter(None, map(judged, range(SEEDS))):
+        for trace, expected in zip(made.traces, made.expected, strict=True):
+            monitor = Monitor(change(made.system), fresh=True)
+            wrong = (number for number, seen in enumerate(trace) if monitor.observe(made.judge.told(seen)))
+            found += next(wrong, None) != expected
+    return found
+
+
+def test_the_monitor_agrees_with_a_naive_judge() -> None:
+    verdicts = [expected is None for made in map(judged, range(SEEDS)) if made for expected in made.expected]
+
+    assert wrong_verdicts() == 0
+    assert min(verdicts.count(True), verdicts.count(False)) > 30
+
+
+def without_conditions(system: System) -> System:
+    events = {
+        name: replace(joint, when=None, ways=tuple(replace(way, when=None) for way in joint.ways))
+        for name, joint in system.events.items()
+    }
+    return replace(system, events=events)
+
+
+def test_a_monitor_without_joint_conditions_is_noticed() -> None:
+    assert wrong_verdicts(without_conditions)
+
+
+def test_a_monitor_that_takes_what_cannot_happen_as_unspecified_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SystemTable, "satisfiable", lambda *_: False)
+    assert wrong_verdicts()

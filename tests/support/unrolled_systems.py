@@ -13,15 +13,20 @@ from operator import add, eq, ge, gt, le, lt, ne, sub
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from naive_data import Unrolled, combinations, written
+from naive_systems import NaiveJudge
 from random_data_machines import random_data_machine
 from random_systems import random_text, system_of
 
 from fsm.errors import InputError
 from fsm.machine.conditions import All, At, Compare, Condition, Some, mapped
+from fsm.trace import Observation, shown_text
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from brute_force.steps import Configuration
+    from naive_systems import Seen
 
     from fsm.machine import Machine
     from fsm.machine.product.system import JointEvent, JointWay, PartStep, System
@@ -30,8 +35,16 @@ Term: TypeAlias = Any
 """A term of :mod:`fsm.machine.terms`, of which only the fields are read."""
 
 OPERATIONS = {
-    **{"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge},
-    **{"+": add, "-": sub, "min": min, "max": max},
+    "==": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "+": add,
+    "-": sub,
+    "min": min,
+    "max": max,
 }
 
 
@@ -135,3 +148,43 @@ def _with_arguments(chance: random.Random, line: str, machines: Mapping[str, Mac
     if not line.startswith("ways.") or "] }" not in line[-3:] or not known or chance.random() < 0.5:
         return line
     return f'{line.removesuffix(" }")}, when = "{chance.choice(sorted(known))[1]}" }}'
+
+
+class DataJudge(NaiveJudge):
+    """Judges traces of the system without data.  ``shown`` also has the variables that observers see."""
+
+    def __init__(self, unrolled: UnrolledSystem) -> None:
+        super().__init__(unrolled.plain)
+        self._unrolled = unrolled
+
+    def shown(self, here: Configuration) -> dict[str, str]:
+        found = super().shown(here)
+        for copy, (state, _) in zip(self.system.copies, here, strict=True):
+            data = self._unrolled.system.parts[copy.part].machine.data
+            values = self._unrolled.parts[copy.part].values[state]
+            found |= {f"{copy.name}.{name}": str(values[name]) for name, each in data.items() if each.shown}
+        return found
+
+    def specified(self, trace: Iterable[Seen]) -> Iterator[Seen]:
+        """Yield *trace* up to the first line that may be unspecified, after which values could be any values."""
+        belief = self.start()
+        for seen in trace:
+            yield seen
+            if any(self.unspecified(here, seen.event) for here in belief):
+                return
+            belief = self.after(belief, seen)
+
+    def told(self, seen: Seen) -> Observation:
+        """Return *seen* as an observation of the system with data."""
+        name, _, given = seen.event.removesuffix(")").partition("(")
+        pairs = (each.split("=") for each in given.split(", ") if each)
+        data = self._unrolled.system.data
+        return Observation(
+            entity="e",
+            event=name,
+            reply=seen.reply,
+            shows=shown_text({part: shows for part, shows in seen.shows.items() if part not in data}),
+            emits=seen.emits,
+            args={each: value == "True" if value in {"True", "False"} else int(value) for each, value in pairs},
+            fields={each: int(value) for each, value in seen.shows.items() if each in data},
+        )

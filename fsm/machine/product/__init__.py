@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from msgspec.structs import replace as changed
 
@@ -31,6 +31,8 @@ from fsm.machine.traversal import Numbering
 if TYPE_CHECKING:
     from fsm.machine.product.reduction import Orbits
 
+
+FEW_BOXES: Final = 1_000  # number of parts of ranges after which a condition counts as satisfiable
 
 _Outcome: TypeAlias = tuple[Locals, Way]
 """The new states of the copies in ``JointRow.digits`` after a joint event, and a way without a target."""
@@ -356,7 +358,7 @@ class SystemTable:
         for path, start in self._enabled(event, before):
             for run in self.composition.runs(path.moves, start) if not ways or path.way.name in ways else ():
                 when = run.condition if run.holding else None
-                if when is None or self.satisfiable(when, event.joint.name):
+                if when is None or not self._symbolic or self.satisfiable(when, event.joint.name):
                     way = Way(
                         index=-1,
                         name=path.way.name,
@@ -370,7 +372,8 @@ class SystemTable:
                     yield event.key(run.here), way
 
     def satisfiable(self, condition: Condition, event: str) -> bool:
-        return self.data is None or self.data.possible(condition, self.row[event])
+        """Check whether values may satisfy *condition*, unless that would take long."""
+        return self.data is None or self.data.possible(condition, self.row[event], most=FEW_BOXES)
 
     def _enabled(self, event: JointRow, here: Locals) -> Iterator[tuple[JointPath, JointRun]]:
         cases = self.composition.cases
