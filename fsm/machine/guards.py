@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 MOST_BOXES: Final = 50_000
+FEW_BOXES: Final = 1_000
 
 
 class Guarded(Protocol):
@@ -87,10 +88,10 @@ class DataEffects:
             found = [] if self.possible(uncovered, row, frame) else found
         return tuple((way, after) for way, after in found if not way.impossible) if found or not ways else None
 
-    def possible(self, condition: Condition, row: int, frame: Values = (), *, most: int = MOST_BOXES) -> bool:
+    def possible(self, condition: Condition, row: int, frame: Values = ()) -> bool:
         """Check whether values, also beyond a scope, may satisfy *condition*.  *frame* has those that are known.
 
-        The result is also true if this cannot be decided with *most* parts of the ranges.
+        The result is also true if this cannot be decided soon.
         """
         names = (*self.variables, *self.arguments[row])
         known = zip(names, frame or (None,) * len(names), strict=True)
@@ -103,7 +104,7 @@ class DataEffects:
             for each, value in known
         }
         try:
-            return solution(condition, box, most) is not None
+            return solution(condition, box, FEW_BOXES) is not None
         except TooManyValuesError:
             return True
 

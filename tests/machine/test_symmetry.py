@@ -72,7 +72,9 @@ def differing(system: System, exchange: Exchange) -> str:
                 )
                 for name, reply, emits, *_, changed in table.effects(before, row.joint.name)
             }
-            if expected != {(name, reply, tuple(sorted(emits)), frozenset(to)) for name, reply, emits, to in turned}:
+            if expected != {
+                (name, reply, tuple(sorted(emits)), frozenset(to)) for name, reply, emits, *_, to in turned
+            }:
                 return f"{row.joint.name} in {table.states[state]}"
     return ""
 

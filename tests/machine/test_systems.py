@@ -430,7 +430,7 @@ WRONG = [
     ("FSM701", ("count   = 2", 'count   = 2\nper = "dor"'), "unknown part 'dor'"),
     ("FSM701", ("count   = 2", 'count   = 2\nwithout = ["los"]'), "unknown outcome 'los'"),
     ("FSM101", ("count   = 2", 'count   = 2\ninitial = "los"'), "unknown initial state 'los'"),
-    ("FSM711", ('machine = "door"', 'machine = "safe"'), "machine 'safe' has data"),
+    ("FSM711", ('machine = "door"', 'machine = "lease"'), "machine 'lease' has timers"),
     ("FSM702", ("[event.open]", "[event.every]"), "cannot be called 'every'"),
     ("FSM702", ("[event.open]", "[event.door]"), "cannot be called 'door'"),
     (

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from brute_force.steps import Configuration, SystemModel
-from naive_data import BEYOND, written
+from naive_data import written
 from naive_systems import random_trace
+from random_data_machines import BEYOND
 from unrolled_systems import DataJudge, UnrolledSystem, random_system_with_data
 
 from fsm.machine.graph import explore
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from fsm.machine.product.system import JointEvent, System
 
-SEEDS, TRACES = 120, 6
+SEEDS, TRACES = 100, 8
 FEWEST, LARGEST = 6, 300
 """The minimum and maximum number of configurations of a random system."""
 
@@ -189,10 +190,10 @@ def judged(seed: int) -> Judged | None:
 def wrong_verdicts(change: Callable[[System], System] = lambda system: system) -> int:
     found = 0
     for made in filter(None, map(judged, range(SEEDS))):
-        for trace, expected in zip(made.traces, made.expected, strict=True):
-            monitor = Monitor(change(made.system), fresh=True)
-            wrong = (number for number, seen in enumerate(trace) if monitor.observe(made.judge.told(seen)))
-            found += next(wrong, None) != expected
+        monitor = Monitor(change(made.system), fresh=True)
+        for entity, (trace, expected) in enumerate(zip(made.traces, made.expected, strict=True)):
+            told = [made.judge.told(seen, f"e{entity}") for seen in trace]
+            found += next((line for line, seen in enumerate(told) if monitor.observe(seen)), None) != expected
     return found
 
 

@@ -23,7 +23,7 @@ from fsm.trace import Observation, shown_text
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from brute_force.steps import Configuration
     from naive_systems import Seen
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Term: TypeAlias = Any
 """A term of :mod:`fsm.machine.terms`, of which only the fields are read."""
 
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": eq,
     "!=": ne,
     "<": lt,
@@ -100,12 +100,11 @@ class UnrolledSystem:
         assert isinstance(atom, Compare)
         copies = [copy for copy in self.system.copies if copy.digit in atom.copies]
         found = []
-        for states in product(
-            *({written("", each): each for each in self.parts[of.part].values.values()} for of in copies)
-        ):
+        texts = [dict.fromkeys(written("", each) for each in self.parts[of.part].values.values()) for of in copies]
+        for combination in product(*texts):
             values = dict(given)
             there = []
-            for copy, text in zip(copies, states, strict=True):
+            for copy, text in zip(copies, combination, strict=True):
                 data = self.system.parts[copy.part].machine.data
                 same = {state: of for state, of in self.parts[copy.part].values.items() if written("", of) == text}
                 values |= {
@@ -174,13 +173,13 @@ class DataJudge(NaiveJudge):
                 return
             belief = self.after(belief, seen)
 
-    def told(self, seen: Seen) -> Observation:
+    def told(self, seen: Seen, entity: str) -> Observation:
         """Return *seen* as an observation of the system with data."""
         name, _, given = seen.event.removesuffix(")").partition("(")
         pairs = (each.split("=") for each in given.split(", ") if each)
         data = self._unrolled.system.data
         return Observation(
-            entity="e",
+            entity=entity,
             event=name,
             reply=seen.reply,
             shows=shown_text({part: shows for part, shows in seen.shows.items() if part not in data}),

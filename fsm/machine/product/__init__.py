@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from msgspec.structs import replace as changed
 
@@ -31,8 +31,6 @@ from fsm.machine.traversal import Numbering
 if TYPE_CHECKING:
     from fsm.machine.product.reduction import Orbits
 
-
-FEW_BOXES: Final = 1_000  # number of parts of ranges after which a condition counts as satisfiable
 
 _Outcome: TypeAlias = tuple[Locals, Way]
 """The new states of the copies in ``JointRow.digits`` after a joint event, and a way without a target."""
@@ -372,8 +370,7 @@ class SystemTable:
                     yield event.key(run.here), way
 
     def satisfiable(self, condition: Condition, event: str) -> bool:
-        """Check whether values may satisfy *condition*, unless that would take long."""
-        return self.data is None or self.data.possible(condition, self.row[event], most=FEW_BOXES)
+        return self.data is None or self.data.possible(condition, self.row[event])
 
     def _enabled(self, event: JointRow, here: Locals) -> Iterator[tuple[JointPath, JointRun]]:
         cases = self.composition.cases
