@@ -11,16 +11,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from brute_force.steps import Configuration, SystemModel
+from machines import machine_of
 from naive_data import written
 from naive_systems import random_trace
 from random_data_machines import BEYOND
+from random_systems import random_claim_text, system_of
+from toy_systems import stated_of
 from unrolled_systems import DataJudge, UnrolledSystem, random_system_with_data
 
+import fsm
+from fsm.checker import decide
+from fsm.checker.cones import Cones
+from fsm.checker.instants import StepCache
+from fsm.errors import InputError
+from fsm.machine.driver import CannotHappenError
+from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.graph import explore
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress
 from fsm.machine.product import SystemTable
 from fsm.machine.product.composition import Composition
+from fsm.machine.product.crowd import Crowd, NoCrowdError
 from fsm.machine.terms import Read
 from fsm.monitor import Monitor
 
@@ -31,7 +42,7 @@ if TYPE_CHECKING:
 
     from fsm.machine.product.system import JointEvent, System
 
-SEEDS, TRACES = 100, 8
+SEEDS, JUDGED, TRACES = 100, 40, 5
 FEWEST, LARGEST = 6, 300
 """The minimum and maximum number of configurations of a random system."""
 
@@ -189,7 +200,7 @@ def judged(seed: int) -> Judged | None:
 
 def wrong_verdicts(change: Callable[[System], System] = lambda system: system) -> int:
     found = 0
-    for made in filter(None, map(judged, range(SEEDS))):
+    for made in filter(None, map(judged, range(JUDGED))):
         monitor = Monitor(change(made.system), fresh=True)
         for entity, (trace, expected) in enumerate(zip(made.traces, made.expected, strict=True)):
             told = [made.judge.told(seen, f"e{entity}") for seen in trace]
@@ -198,10 +209,10 @@ def wrong_verdicts(change: Callable[[System], System] = lambda system: system) -
 
 
 def test_the_monitor_agrees_with_a_naive_judge() -> None:
-    verdicts = [expected is None for made in map(judged, range(SEEDS)) if made for expected in made.expected]
+    verdicts = [expected is None for made in map(judged, range(JUDGED)) if made for expected in made.expected]
 
     assert wrong_verdicts() == 0
-    assert min(verdicts.count(True), verdicts.count(False)) > 30
+    assert min(verdicts.count(True), verdicts.count(False)) > 8
 
 
 def without_conditions(system: System) -> System:
@@ -219,3 +230,126 @@ def test_a_monitor_without_joint_conditions_is_noticed() -> None:
 def test_a_monitor_that_takes_what_cannot_happen_as_unspecified_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SystemTable, "satisfiable", lambda *_: False)
     assert wrong_verdicts()
+
+
+# -- what a system file may say ----------------------------------------------------------
+
+TILL = """
+[machine]
+name = "till"
+title = "A till"
+about = "Holds money."
+source = "none"
+initial = "open"
+[states]
+open = { about = "Open." }
+[data]
+cash = { from = 0, to = 2, saturates = true, shown = true }
+coin = { values = ["gold", "iron"] }
+[event.take]
+kind = "call"
+about = "Take money."
+arguments = { amount = { from = 0, to = 3, scope = true } }
+moves.open = { stays = true, set = { cash = "cash + amount", coin = "gold" } }
+"""
+TILLS = """
+[system]
+name = "tills"
+title = "Tills"
+about = "Three tills."
+source = "none"
+[part.first]
+machine = "till"
+[part.till]
+machine = "till"
+count = 2
+[event.twice]
+kind = "call"
+about = "Take money twice."
+when = "first.cash < amount"
+steps = ["first.take", "first.take"]
+[event.both]
+kind = "call"
+about = "Take money in both tills, if the first has enough."
+when = "first.cash >= amount and no till.cash > first.cash"
+steps = ["every till.take", { do = "reset first", when = "every till.cash == 2" }]
+"""
+
+
+def tills() -> System:
+    return system_of(TILLS, {"till": machine_of(TILL)})
+
+
+def test_steps_that_follow_each_other_saturate_in_between() -> None:
+    """2 after 0 + 3, and 2 again after 2 + 3: a variable never holds more than its range in between."""
+    position = fsm.Driver(tills()).position()
+    taken = position.take("twice", amount=3)
+
+    assert position.data == {
+        "first.cash": 2,
+        "first.coin": "gold",
+        **dict.fromkeys(("till.1.cash", "till.2.cash"), 0),
+        **dict.fromkeys(("till.1.coin", "till.2.coin"), "gold"),
+    }
+    assert [each.text for each in taken.updates if each.variable == "first.cash"] == [
+        "min(max(first.cash + amount, 0), 2) + amount"
+    ]
+
+
+def test_conditions_of_a_system_compare_variables_of_copies_and_arguments() -> None:
+    position = fsm.Driver(tills()).position()
+    with pytest.raises(CannotHappenError):
+        position.take("twice", amount=0)
+    position.take("twice", amount=1)
+    with pytest.raises(CannotHappenError):
+        position.take("both", amount=3)
+    position.take("both", amount=2)
+
+    assert [position.data[f"{name}.cash"] for name in ("first", "till.1", "till.2")] == [0, 2, 2]
+    with pytest.raises(CannotHappenError):
+        position.take("both", amount=0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "steps"),
+    [
+        ('always = "first.cash <= 2"', Proved, 0),
+        ('never = "some till.cash > first.cash"', Refuted, 2),
+        ('never = "every till.cash == 2 and first.cash == 1"', Proved, 0),
+        ('never = "some till.cash == 1 and some till.cash == 2"', Proved, 0),
+        ('for = "till"\nalways = "till.cash == 0"', Refuted, 2),
+        ('always = "first.coin == gold"', Proved, 0),
+        ('reachable = "first.cash == 2 then first.cash == 0"', Proved, 0),
+    ],
+)
+def test_claims_about_systems_compare_variables(claim: str, verdict: type, steps: int) -> None:
+    system = tills()
+    found = decide(stated_of(system, claim), Cones(system=system)).verdict
+
+    assert isinstance(found, verdict)
+    assert getattr(found, "length", 0) == steps
+
+
+def test_more_copies_than_are_searched_are_unknown() -> None:
+    system, fewer = (
+        system_of(TILLS.replace("count = 2", f"count = {count}"), {"till": machine_of(TILL)}) for count in (3, 2)
+    )
+    with pytest.raises(NoCrowdError, match="have data"):
+        Crowd(system, fewer, "till")
+
+
+@pytest.mark.parametrize("kind", ["always", "never", "reachable"])
+def test_a_cone_decides_as_the_whole_system_does(kind: str) -> None:
+    verdicts = Counter[str]()
+    for seed, made in enumerate(trials()):
+        chance = random.Random(f"{kind} {seed}")
+        try:
+            stated = stated_of(made.system, random_claim_text(made.system, chance, (kind,)))
+        except InputError:
+            continue
+        found = decide(stated, Cones(system=made.system)).verdict
+        whole = decide(stated, StepCache(SystemTable(made.system))).verdict
+        verdicts[type(found).__name__] += 1
+        assert type(found) is type(whole)
+
+    assert len(verdicts) > 1

@@ -170,7 +170,8 @@ class SystemGrammar(Grammar):
         return [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
 
     def _event(self, word: str) -> Condition:
-        check_known("unknown name", word, (*self.scope.system.parts, *self.scope.events), of="parts and events")
+        of = "parts, variables and events" if self.data else "parts and events"
+        check_known("unknown name", word, (*self.scope.system.parts, *self.data, *self.scope.events), of=of)
         names = self.scope.events[word]
         if self.take("replies"):
             reply = self.reply(word, self.scope.system.events[names[0]].kind)
