@@ -83,7 +83,7 @@ def _outcomes(
         whens.append(move.step.when)
         over = [run for run in going if run.error]
         then = [(run, option) for run in going if not run.error for option in move.options(run.here[copy.digit])]
-        going = [*over, *(table.composition.after(run, copy.digit, option, heard=True) for run, option in then)]
+        going = [*over, *(table.composition.after(run, copy.digit, option) for run, option in then)]
 
     def known(atom: Condition) -> Condition | bool:
         return own.states[local] in atom.states if isinstance(atom, At) and atom.copies == (copy.digit,) else atom

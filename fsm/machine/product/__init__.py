@@ -76,12 +76,6 @@ class JointRow:
     def key(self, before: Locals) -> Locals:
         return tuple([before[digit] for digit in self.digits])
 
-    def after(self, before: Locals, locals_: Locals) -> Locals:
-        after = list(before)
-        for digit, local in zip(self.digits, locals_, strict=True):
-            after[digit] = local
-        return tuple(after)
-
 
 class SystemTable:
     """A system as a table, restricted to the copies in *cone* (by default, all copies).
@@ -160,13 +154,19 @@ class SystemTable:
     def step(self, state: int, row: int) -> tuple[Way, ...]:
         event = self.joint[row]
         before = self._locals[state]
-        key = event.key(before)
+        key = tuple([before[digit] for digit in event.digits])
         known = event.known.get(key)
         if known is None:
             known = self._cached_outcomes(event, before)
         if self.data is not None and not self._symbolic:
             return self._ways_with_values(state, row, known, self.data)
-        return tuple([changed(way, to=self.number(event.after(before, locals_))) for locals_, way in known])
+        ways = []
+        for locals_, way in known:
+            after = list(before)
+            for digit, local in zip(event.digits, locals_, strict=True):
+                after[digit] = local
+            ways.append(changed(way, to=self.number(tuple(after))))
+        return tuple(ways)
 
     def _ways_with_values(
         self, state: int, row: int, known: tuple[_Outcome, ...], data: DataEffects
@@ -186,7 +186,9 @@ class SystemTable:
         made = []
         for (place, new), given in found.items():
             locals_, way = known[place]
-            to = self.number((*event.after(before, locals_)[: len(self._copies)], *cast("Locals", new)))
+            moved = dict(zip(event.digits, locals_, strict=True))
+            locals_ = tuple(moved.get(digit, before[digit]) for digit in range(len(self._copies)))
+            to = self.number((*locals_, *cast("Locals", new)))
             made.append(changed(way, to=to, when=None, updates=(), given=tuple(given)))
         return tuple(made)
 
@@ -365,7 +367,7 @@ class SystemTable:
                         emits=tuple(output for each in run.done for output in each.emits),
                         done=run.done,
                         when=when,
-                        updates=self.composition.updates(run),
+                        updates=self.composition.updates(run) if run.values else (),
                     )
                     yield event.key(run.here), way
 
@@ -373,10 +375,14 @@ class SystemTable:
         return self.data is None or self.data.possible(condition, self.row[event])
 
     def _enabled(self, event: JointRow, here: Locals) -> Iterator[tuple[JointPath, JointRun]]:
-        cases = self.composition.cases
-        for path in event.paths:
-            for happens, run in cases(JointRun(here), event.when(here)):
-                yield from ((path, start) for taken, start in cases(run, path.when(here)) if happens and taken)
+        happens = event.when(here)
+        for path in event.paths if happens is not False else ():
+            if (taken := path.when(here)) is not False:
+                start = JointRun(here)
+                if not happens is taken is True:
+                    holding = tuple(each for each in (happens, taken) if not isinstance(each, bool))
+                    start = JointRun(here, holding=holding)
+                yield path, start
 
 
 TransitionSystem: TypeAlias = Table | SystemTable

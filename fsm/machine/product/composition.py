@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fsm.machine.conditions import Condition, Not, all_of, comparisons_over
 from fsm.machine.product.system import JointMove, Locals, Option
 from fsm.machine.table import Done
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable, substituted, term_text
 
+UNCHANGED: Final[Mapping[str, Term]] = MappingProxyType({})
 
-class JointRun(NamedTuple):
+
+class JointRun(Struct, gc=False, frozen=True):
     """The moves in ``done`` lead to the states ``here`` and to new ``values`` if the data satisfy ``holding``.
 
     ``error`` is set if an error reply has ended the event.
@@ -26,7 +32,7 @@ class JointRun(NamedTuple):
     done: tuple[Done, ...] = ()
     error: tuple[str, ...] = ()
     holding: tuple[Condition, ...] = ()
-    values: Mapping[str, Term] = {}
+    values: Mapping[str, Term] = UNCHANGED
 
     @property
     def condition(self) -> Condition:
@@ -43,18 +49,22 @@ class Composition:
         going, ended = list(starts), list[JointRun]()
         for move in moves:
             following: list[JointRun] = []
+            at = move.at
             for before in going:
-                for taken, run in self.cases(before, move.when(before.here)):
+                when = move.when(before.here)
+                if when is False:
+                    following.append(before)
+                    continue
+                options = move.options(before.here[at])
+                if blocked:
+                    options = (*options, *move.blocked(before.here[at]))
+                for taken, run in ((True, before),) if when is True else self._cases(before, when):
                     if not taken:
                         following.append(run)
                         continue
-                    local = run.here[move.at]
-                    options = (*move.options(local), *move.blocked(local)) if blocked else move.options(local)
-                    for heard, then in self.cases(run, move.heard(run.here)):
+                    for heard, then in self._cases(run, move.heard(run.here)):
                         for option in options:
-                            (ended if option.errors else following).append(
-                                self.after(then, move.at, option, heard=heard)
-                            )
+                            (ended if option.errors else following).append(self.after(then, at, option, heard))
             going = following
         return [*going, *ended]
 
@@ -62,17 +72,19 @@ class Composition:
         """Yield the moves that may be taken after *start*, each with the runs before it, apart from their steps."""
         going = [start]
         for place, move in enumerate(moves):
-            cases = (each for run in going for each in self.cases(run, move.when(run.here)))
+            cases = (each for run in going for each in self._cases(run, move.when(run.here)))
             yield from ((move, run) for taken, run in cases if taken)
-            after = (run._replace(done=()) for run in self.runs(moves[place : place + 1], *going) if not run.error)
+            after = (replace(run, done=()) for run in self.runs(moves[place : place + 1], *going) if not run.error)
             going = [*{(run.here, run.holding, *run.values.items()): run for run in after}.values()]
 
-    def cases(self, run: JointRun, found: bool | Condition) -> list[tuple[bool, JointRun]]:  # noqa: FBT001
+    def _cases(self, run: JointRun, found: bool | Condition) -> tuple[tuple[bool, JointRun], ...]:  # noqa: FBT001
         """Return whether a condition holds after *run*, or both cases if that depends on data."""
         if isinstance(found, bool):
-            return [(found, run)]
+            return ((found, run),)
         now = self.now(run, found)
-        return [(True, _holding(run, now)), (False, _holding(run, Not(of=now)))]
+        return tuple(
+            (holds, replace(run, holding=(*run.holding, now if holds else Not(of=now)))) for holds in (True, False)
+        )
 
     def now(self, run: JointRun, condition: Condition) -> Condition:
         """Return *condition* on the values after *run* as a condition on the values before it."""
@@ -84,7 +96,7 @@ class Composition:
             for name, term in run.values.items()
         )
 
-    def after(self, run: JointRun, at: int, option: Option, *, heard: bool) -> JointRun:
+    def after(self, run: JointRun, at: int, option: Option, heard: bool = True) -> JointRun:  # noqa: FBT001, FBT002
         """Return *run* followed by a move of the copy *at*, with its outputs if they are *heard*."""
         here = run.here if option.to == run.here[at] else (*run.here[:at], option.to, *run.here[at + 1 :])
         done = (*run.done, option.done if heard else option.silent)
@@ -102,7 +114,3 @@ class Composition:
             return value
         least = Combined(operator="max", left=value, right=Constant(value=variable.low))
         return Combined(operator="min", left=least, right=Constant(value=variable.high))
-
-
-def _holding(run: JointRun, condition: Condition) -> JointRun:
-    return run._replace(holding=(*run.holding, condition))
