@@ -110,12 +110,7 @@ class SystemTable:
         ]
         events = (
             Event(
-                name=joint.name,
-                kind=joint.kind,
-                about=joint.about,
-                cells={},
-                rpc=joint.rpc,
-                arguments=joint.arguments,
+                name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc, arguments=joint.arguments
             )
             for joint in (each.joint for each in self.joint)
         )
@@ -378,11 +373,8 @@ class SystemTable:
         happens = event.when(here)
         for path in event.paths if happens is not False else ():
             if (taken := path.when(here)) is not False:
-                start = JointRun(here)
-                if not happens is taken is True:
-                    holding = tuple(each for each in (happens, taken) if not isinstance(each, bool))
-                    start = JointRun(here, holding=holding)
-                yield path, start
+                holding = tuple([each for each in (happens, taken) if not isinstance(each, bool)])
+                yield path, JointRun(here, holding=holding)
 
 
 TransitionSystem: TypeAlias = Table | SystemTable
