@@ -127,9 +127,7 @@ class DataEffects:
         return truth(condition, self._place)
 
     def in_range(self, values: Values) -> bool:
-        return all(
-            value is None or each.low <= value <= each.high for each, value in zip(self.variables, values, strict=True)
-        )
+        return all(map(Variable.in_range, self.variables, values))
 
     def texts(self, values: Values) -> tuple[str, ...]:
         return assignments(self.variables, values)

@@ -56,7 +56,10 @@ class Variable:
 
     def has(self, value: Value) -> bool:
         """Check whether *value* may occur: it is unknown, in the range, or beyond a range that is only a scope."""
-        return value is None or self.beyond == "scope" or self.low <= value <= self.high
+        return self.beyond == "scope" or self.in_range(value)
+
+    def in_range(self, value: Value) -> bool:
+        return value is None or self.low <= value <= self.high
 
     def kept(self, value: Value) -> Value:
         return max(self.low, min(self.high, value)) if value is not None and self.beyond == "saturates" else value

@@ -6,7 +6,7 @@ therefore keep the arguments with which they began, and all rules for calls appl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +19,14 @@ from fsm.machine.traversal import Numbering
 
 MOST: Final = 1 << 16
 """Maximum number of cells of states with values and rows with arguments.  Further values are unknown."""
+
+JOINT: Final = 16
+"""Maximum number of combinations of values that events may compute repeatedly without being observed.
+
+The variables with the smallest ranges are *joint* while they have no more combinations.  A belief contains each
+combination of their values that may have been computed, so it knows how these variables depend on each other.  The
+computed values of other variables are unknown, as are values beyond a range.
+"""
 
 
 class _Rows(tuple[Row, ...]):  # noqa: SLOT001  (a tuple cannot have slots)
@@ -45,6 +53,7 @@ class ValuedTable(Table):
     of: Table
     numbers: Numbering[tuple[int, Values]]
     called: Numbering[tuple[int, Values]]
+    joint: frozenset[str]
     most: int = MOST
     known: dict[tuple[int, int], tuple[Way, ...] | None] = field(default_factory=dict)
 
@@ -119,10 +128,21 @@ class ValuedTable(Table):
 
     def loosened(self, way: Way) -> Way:
         bare, values = self.numbers.listed[way.to]
-        loose = {each.variable for each in way.updates if not isinstance(each.term, Constant)}
+        computed = {each.variable for each in way.updates if not isinstance(each.term, Constant)}
         pairs = zip(self.data.variables, values, strict=True)
-        after = tuple(None if each.name in loose else value for each, value in pairs)
-        return replace(way, to=self.number(bare, after)) if loose else way
+        after = tuple(
+            value if each.name not in computed or (each.name in self.joint and each.in_range(value)) else None
+            for each, value in pairs
+        )
+        return way if after == values else replace(way, to=self.number(bare, after))
+
+
+def _joint(data: DataEffects) -> Iterator[str]:
+    left = JOINT
+    for each in sorted(data.variables, key=lambda each: each.high - each.low):
+        left //= each.high - each.low + 1
+        if left:
+            yield each.name
 
 
 def with_data(table: Table, most: int = MOST) -> Table:
@@ -150,5 +170,6 @@ def with_data(table: Table, most: int = MOST) -> Table:
         of=table,
         numbers=numbers,
         called=rows.called,
+        joint=frozenset(_joint(data)),
         most=most,
     )
