@@ -136,9 +136,12 @@ class Table:
         """Return *way* as it is if it may happen repeatedly: the values that it computes are unknown."""
         return way
 
+    def values(self, _state: int) -> Values:
+        return ()
+
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""
-        return self.states[state], ()
+        return self.states[state], self.values(state)
 
     def idle(self, _state: int) -> bool:
         return True

@@ -27,6 +27,14 @@ COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     ">": gt,
     ">=": ge,
 }
+NEGATED: Final[Mapping[Comparator, Comparator]] = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
 OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = {"+": add, "-": sub, "min": min, "max": max}
 
 

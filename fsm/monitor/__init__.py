@@ -245,8 +245,7 @@ class Monitor:
     def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         if seen.args or (seen.fields and self._shown):
-            event = self.machine.words().get(seen.event)
-            seen, wrong = understood(seen, event.arguments if event else {}, self._shown)
+            seen, wrong = understood(seen, self.machine, self._shown)
             self._notes["value not understood"] += len(wrong)
             self._note_unread(place, *wrong[:1])
         self._beside += not seen.entity or seen.phase == "gap"

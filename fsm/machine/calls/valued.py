@@ -70,7 +70,7 @@ class ValuedTable(Table):
         first = len(self.ways)
         for way, after in found:
             to = self.number(way.to, after)
-            self.ways.append(replace(way, index=len(self.ways), to=to))  # type: ignore[attr-defined]  # a list
+            self.ways.append(replace(way, index=len(self.ways), to=to, given=(arguments,)))  # type: ignore[attr-defined]  # a list
             self.origin.append((row, state))  # type: ignore[attr-defined]
         return tuple(self.ways[first:])
 
@@ -90,11 +90,11 @@ class ValuedTable(Table):
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]
 
-    def settled(self, state: int) -> tuple[str, Values]:
-        return self.states[state], self.numbers.listed[state][1]
+    def values(self, state: int) -> Values:
+        return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
-        return ", ".join([self.states[state], *self.data.texts(self.numbers.listed[state][1])])
+        return ", ".join([self.states[state], *self.data.texts(self.values(state))])
 
     def placed(self, row: int, given: Mapping[str, Argument]) -> int:
         event, plain = self.rows[row].event, self.rows[row].index
@@ -123,7 +123,7 @@ class ValuedTable(Table):
         return {each.name: each.written(value) for each, value in pairs if value is not None}
 
     def visible(self, state: int) -> dict[str, Argument]:
-        pairs = zip(self.data.variables, self.numbers.listed[state][1], strict=True)
+        pairs = zip(self.data.variables, self.values(state), strict=True)
         return {each.name: each.written(value) for each, value in pairs if each.shown and value is not None}
 
     def loosened(self, way: Way) -> Way:

@@ -2,20 +2,28 @@
 
 There is an automaton for each kind of property. The progress of a run is a tuple of numbers or, once the run has broken
 the property, :class:`Broken`.
+
+Values of data may be unknown. An automaton that is *sure* makes progress only if the conditions hold for all values that
+the unknown ones may be, and another one also if they hold only for some of them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
+from fsm.checker.instants import Instant, InstantStep, StepCache, holds
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import BeliefTable, OutputListener
 from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, sequences_of
 from fsm.machine import claims
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
+from fsm.machine.claims import conditions_of
+from fsm.machine.conditions import All, Compare, Condition, In, Not, Some, WrittenCondition, atoms, certainly, possibly
+from fsm.machine.guards import may_agree
 from fsm.machine.table import tabulate
+from fsm.machine.terms import Values
+from fsm.machine.traversal import Numbering
+from fsm.monitor.property_watch.valued_steps import watched_table
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
@@ -45,12 +53,25 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """Counts how many conditions of each sequence have held so far, in order. A reachable claim is never broken."""
+    """Counts how many conditions of each sequence have held so far, in order. A reachable claim is never broken.
 
-    def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
+    ``of_states`` is true if the state and the data at a single instant decide the claim.
+    """
+
+    def __init__(
+        self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache, *, sure: bool = True
+    ) -> None:
         sequences, until = sequences_of(claim)
+        holds, resets = (certainly, possibly) if sure else (possibly, certainly)
+        until = until and replace(until, means=resets(until.means))
         self._breaks = not isinstance(claim, claims.Reachable)
-        self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
+        self._automata = tuple(
+            SequenceAutomaton(tuple(replace(each, means=holds(each.means)) for each in sequence), until, stepping)
+            for sequence in sequences
+        )
+        parts = [part for sequence in sequences for each in sequence for part in atoms(each.means)]
+        self.of_states = all(isinstance(each, Compare) or (isinstance(each, In) and not each.before) for each in parts)
+        self.of_states = self.of_states and all(len(each) == 1 for each in sequences)
         self._asked = tuple(_trigger(claim, each[-1], stepping) for each in sequences)
         self.texts = tuple(" then ".join(condition.text for condition in each) for each in sequences)
 
@@ -72,6 +93,10 @@ class Passing:
         )
         return Broken(which=held.index(DONE)) if self._breaks and DONE in held else held
 
+    def at_state(self, progress: Progress, state: int) -> Progress | Broken:
+        """Return the progress if the value of a variable in *state* becomes known."""
+        return self._advance_all(progress, [Instant(state=state)]) if self.of_states else progress
+
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         for held, automaton, asked in zip(progress, self._automata, self._asked, strict=True):
             if not self._breaks:
@@ -90,7 +115,7 @@ def _trigger(
         trigger = claim.when.means if claim.when else None
     elif isinstance(last.means, All):
         trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
-    return holds(trigger, stepping.table) if trigger else None
+    return holds(certainly(trigger), stepping.table) if trigger else None
 
 
 _UNKNOWN: Final = -1
@@ -102,25 +127,47 @@ _TOO_MANY: Final = -2
 MOST_CALLS: Final = 4
 
 
+class _Repeated(IdempotenceAutomaton):
+    """Compares arguments and values, which may be unknown."""
+
+    def __init__(self, claim: claims.Idempotent, stepping: StepCache, *, sure: bool) -> None:
+        once = claim.once and replace(claim.once, means=(certainly if sure else possibly)(claim.once.means))
+        super().__init__(replace(claim, once=once), stepping)
+        self._sure = sure
+
+    def same_arguments(self, one: tuple[Values, ...], other: tuple[Values, ...]) -> bool:
+        known = one == other and not any(None in each for each in one)
+        return known if self._sure else may_agree(one, other)
+
+    def changed(self, before: int, after: int) -> bool:
+        table = self.steps.table
+        if table.bare(before) != table.bare(after):
+            return True
+        pairs = zip(table.settled(before)[1], table.settled(after)[1], strict=True)
+        return any(old != new if old is not None and new is not None else not self._sure for old, new in pairs)
+
+
 class Repeating:
     """Tracks the calls in progress, if they are known, and the calls that the next step may repeat."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
 
-    def __init__(self, claim: claims.Idempotent, stepping: StepCache) -> None:
-        self._automaton = IdempotenceAutomaton(claim, stepping)
+    def __init__(self, claim: claims.Idempotent, stepping: StepCache, *, sure: bool = True) -> None:
+        self._automaton = _Repeated(claim, stepping, sure=sure)
+        self._given: Numbering[tuple[Values, ...]] = Numbering()
         self._end = stepping.table.end
-        self._busy = {stepping.table.bare(each) for each in stepping.reached if not stepping.table.idle(each)}
-        self._rows = stepping.table.rows
+        self._table = stepping.table
+        _, self._busy = stepping.bare
         self.texts = (f"{claim.event} then {claim.event}",)
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
-        size, begin = len(CallPair._fields) - 1, 1 + max(0, progress[0])
-        return [CallPair._make((*progress[index : index + size], ())) for index in range(begin, len(progress), size)]
+        size, begin = len(CallPair._fields), 1 + max(0, progress[0])
+        nodes = (progress[index : index + size] for index in range(begin, len(progress), size))
+        return [CallPair._make((*rest, self._given.listed[given])) for *rest, given in nodes]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
-        row = self._rows[step.row]
+        row = self._table.rows[step.row]
         if row.event.interrupts:
             return (0,)
         if progress[0] < 0:
@@ -135,17 +182,17 @@ class Repeating:
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         found: set[CallPair] = set()
         calls = self._calls(progress, step)
-        idle = step.way.to not in self._busy if calls[0] == _UNKNOWN else not calls[0]
+        idle = self._table.bare(step.way.to) not in self._busy if calls[0] == _UNKNOWN else not calls[0]
         for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
             for edge in self._automaton.taken(node, step, idle=idle):
                 if edge.found:
                     return Broken()
                 if edge.to.calls:
                     found.add(edge.to)
-        return (*calls, *(part for node in sorted(found) for part in node[:-1]))
+        return (*calls, *(part for node in sorted(found) for part in (*node[:-1], self._given[node.given])))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
+        return any(node.calls and self._automaton.repeats(node, step) for node in self._nodes(progress))
 
 
 class Owing:
@@ -154,6 +201,10 @@ class Owing:
     restarted: Progress = (0,)
 
     def __init__(self, claim: claims.LeadsTo, stepping: StepCache) -> None:
+        source, target = certainly(claim.source.means), possibly(claim.target.means)
+        claim = replace(
+            claim, source=replace(claim.source, means=source), target=replace(claim.target, means=target)
+        )
         self.waiting = LeadsToGraph(claim, stepping)
         self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
 
@@ -171,7 +222,7 @@ class Owing:
 class Following:
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.partly_under(profile))
-        self._listener = OutputListener(machine_table(stepping.table), other)
+        self._listener = OutputListener(watched_table(stepping), other)
         self.start: Progress = (self._listener.belief_table.initial,)
         self.restarted: Progress = (self._listener.belief_table.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
@@ -196,7 +247,7 @@ class Resembling:
     restarted = GIVEN_UP
 
     def __init__(self, claim: claims.Refines, stepping: StepCache, profile: str | None) -> None:
-        self._table = machine_table(stepping.table)
+        self._table = watched_table(stepping)
         self._beliefs = BeliefTable(self._table, tabulate(claim.other.partly_under(profile)))
         self._overlap = claim.overlap
         self.start: Progress = (self._beliefs.initial,)
@@ -212,7 +263,7 @@ class Resembling:
         if event.kind == "call":
             if not self._table.rows[step.row].ends:
                 seen.append(Key(event=name, phase="request"))
-                calls.append(step.row)
+                calls.append(call)
             if call not in calls or len(calls) > max(1, self._overlap):
                 return GIVEN_UP
             if not step.way.begins:
@@ -245,6 +296,18 @@ PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
 would break it after any past. ``after`` returns the progress after another step. ``asks`` checks whether a step tests
 the property.
 """
+
+
+def unsure_memory(claim: claims.Claim, stepping: StepCache) -> PropertyMemory | None:
+    """Return the automaton that is not sure, or ``None`` if unknown values cannot make a difference."""
+    match claim:
+        case claims.Idempotent():
+            return Repeating(claim, stepping, sure=False)
+        case claims.Always() | claims.Never():
+            compared = any(isinstance(part, Compare) for each in conditions_of(claim) for part in atoms(each.means))
+            return Passing(claim, stepping, sure=False) if compared else None
+        case _:
+            return None
 
 
 def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
