@@ -125,6 +125,10 @@ class Table:
     def arguments(self, _row: int) -> dict[str, Argument]:
         return {}
 
+    def given(self, _row: int) -> tuple[Values, ...]:
+        """Return the arguments of an event in this row, or nothing if rows have no arguments."""
+        return ()
+
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
         """Return *state* with the values in *shown*, or -1 if it has other values."""
         return state

@@ -13,9 +13,7 @@ from fsm.machine.terms import Variable
 from fsm.trace import Observation, shown_parts
 
 
-def understood(
-    seen: Observation, machine: Machine, shown: Mapping[str, Variable]
-) -> tuple[Observation, list[str]]:
+def understood(seen: Observation, machine: Machine, shown: Mapping[str, Variable]) -> tuple[Observation, list[str]]:
     """Return *seen* without values that are neither arguments nor *shown* variables, and the reasons for this."""
     event = machine.words().get(seen.event)
     arguments = event.arguments if event else {}

@@ -366,11 +366,10 @@ def test_histories_are_refused() -> None:
         linearize(load(SAFE), History(operations=()))
 
 
-def test_properties_are_not_watched_and_never_hold(tmp_path: Path) -> None:
-    """The report says why."""
+def test_properties_are_watched(tmp_path: Path) -> None:
+    """A property about data holds on a recording that keeps to it, and what is reachable is not watched."""
     name = written(tmp_path, {"entity": "s", "event": "enter", "args": {"code": 1}, "reply": "WRONG"})
     (judged,) = judge(name, models=[SAFE], properties=[]).judgements
 
-    assert {"not watched"} == {each.status for each in judged.properties}
-    assert all("has data" in each.why for each in judged.properties)
-    assert isinstance(judged.verdict, Unknown)
+    assert ["holds", "not watched"] == [each.status for each in judged.properties]
+    assert isinstance(judged.verdict, Holds)

@@ -70,7 +70,7 @@ class ValuedTable(Table):
         first = len(self.ways)
         for way, after in found:
             to = self.number(way.to, after)
-            self.ways.append(replace(way, index=len(self.ways), to=to, given=(arguments,)))  # type: ignore[attr-defined]  # a list
+            self.ways.append(replace(way, index=len(self.ways), to=to, given=self.given(row)))  # type: ignore[attr-defined]  # a list
             self.origin.append((row, state))  # type: ignore[attr-defined]
         return tuple(self.ways[first:])
 
@@ -121,6 +121,9 @@ class ValuedTable(Table):
         plain, values = self.called.listed[row]
         pairs = zip(self.data.arguments[plain], values, strict=True)
         return {each.name: each.written(value) for each, value in pairs if value is not None}
+
+    def given(self, row: int) -> tuple[Values, ...]:
+        return (self.called.listed[row][1],)
 
     def visible(self, state: int) -> dict[str, Argument]:
         pairs = zip(self.data.variables, self.values(state), strict=True)

@@ -230,11 +230,13 @@ class PropertyWatch:
             else:
                 broken += found
         answer = _with(judgement, properties, tuple(broken))
-        undecided = ((stated.name, sum(watch.undecided for watch in watches)) for stated, watches, _ in self._watches)
-        notes = {**judgement.notes, **{f"property {name} not decided": count for name, count in undecided if count}}
-        return replace(
-            judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties), notes=notes
-        )
+        undecided = {
+            f"property {stated.name} not decided": sum(watch.undecided for watch in watches)
+            for (stated, watches, _), prop in zip(self._watches, properties, strict=True)
+            if prop.why == UNDECIDED
+        }
+        notes = {**judgement.notes, **undecided}
+        return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties), notes=notes)
 
     def _watched_property(
         self, stated: Property, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool

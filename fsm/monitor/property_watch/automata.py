@@ -3,8 +3,8 @@
 There is an automaton for each kind of property. The progress of a run is a tuple of numbers or, once the run has broken
 the property, :class:`Broken`.
 
-Values of data may be unknown. An automaton that is *sure* makes progress only if the conditions hold for all values that
-the unknown ones may be, and another one also if they hold only for some of them.
+Values of data may be unknown. An automaton that is *sure* makes progress only if the conditions hold whatever these
+values are. Another one also makes progress if the conditions hold for some of these values.
 """
 
 from collections.abc import Callable, Sequence
@@ -202,9 +202,7 @@ class Owing:
 
     def __init__(self, claim: claims.LeadsTo, stepping: StepCache) -> None:
         source, target = certainly(claim.source.means), possibly(claim.target.means)
-        claim = replace(
-            claim, source=replace(claim.source, means=source), target=replace(claim.target, means=target)
-        )
+        claim = replace(claim, source=replace(claim.source, means=source), target=replace(claim.target, means=target))
         self.waiting = LeadsToGraph(claim, stepping)
         self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
 

@@ -163,7 +163,8 @@ class PropertyProduct:
     def unspecified(
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
-        way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
+        replies, given = (reply,) if reply else (), self.machine.given(row)
+        way = Way(index=-1, name=UNSPECIFIED, to=to, reply=replies, emits=emits, begins=begins, given=given)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 

@@ -79,7 +79,8 @@ class _Life:
 class ClaimWatch:
     """Watches whether entities break the claim of *product*, and collects the ``violations`` of *clause*.
 
-    ``undecided`` counts how often unknown values of data decide whether the claim is broken. If *fresh* is true, entities are in the initial state when they are first seen.
+    ``undecided`` counts how often unknown values of data decide whether the claim is broken. If *fresh* is true,
+    entities are in the initial state when they are first seen.
     """
 
     def __init__(self, product: PropertyProduct, clause: Clause, dynamics: Dynamics, *, fresh: bool) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from fsm.checker.instants import StepCache, machine_table
-from fsm.machine.calls.valued import ValuedTable, with_data
+from fsm.machine.calls.valued import with_data
 from fsm.machine.in_progress import in_progress
 from fsm.machine.table import Table, tabulate
 
