@@ -18,6 +18,7 @@ from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
 from fsm.machine.findings import Assumed, Cause, Finding, Illegal, Judgement, Stretch, Tolerated, Violation
 from fsm.monitor.judgement import Judged
+from fsm.monitor.judgement.histories import operation_of
 from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import RecordingForm
 from fsm.report import words
@@ -80,17 +81,7 @@ def message(finding: Finding, violation: Violation, entity: str) -> str:
 
 def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
-    operations = tuple(
-        Operation(
-            called=operation.start or 0,
-            returned=operation.end,
-            event=operation.event,
-            reply=operation.reply,
-            shows=operation.shows,
-            thread=processes.index(operation.process),
-        )
-        for operation in stretch.operations
-    )
+    operations = tuple(replace(operation_of(each), thread=processes.index(each.process)) for each in stretch.operations)
     names = {number: "" if each is None else f"process {visible(str(each))}" for number, each in enumerate(processes)}
     yield from lanes(History(operations=operations), names)
 

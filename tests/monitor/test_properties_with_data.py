@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import naive_data
 import pytest
 from machines import machine_of
+from msgspec.structs import replace
 from naive_data_properties import first_breach
 from random_claims import random_property, stated
 from random_data_machines import random_data_machine, random_data_trace
@@ -85,6 +86,8 @@ def compared(seeds: range, *, vague: bool) -> Counter[str]:
         chance = random.Random(f"breach {seed}")
         machine = random_data_machine(chance, vague=vague)
         trace = random_data_trace(chance, machine, vague=vague)
+        if vague:  # many values are unknown
+            trace = [replace(each, args=None) if chance.random() < 0.4 else each for each in trace]
         sequence = [random_state_condition(chance, machine) for _ in range(chance.choice((1, 1, 2, 2, 3)))]
         until = random_state_condition(chance, machine) if len(sequence) > 1 and chance.random() < 0.5 else ""
         claim = f'never = "{" then ".join(f"({each})" for each in sequence)}"' + (
@@ -106,28 +109,28 @@ def compared(seeds: range, *, vague: bool) -> Counter[str]:
 @pytest.mark.slow
 def test_known_values_are_watched_like_a_naive_interpreter_watches_them() -> None:
     """Without missing arguments, hidden events and silent cells, every breach is found at the same observation."""
-    found = compared(range(150 * TIMES), vague=False)
+    found = compared(range(100 * TIMES), vague=False)
 
     print(dict(found))  # noqa: T201  (the figures show how much was compared)
     assert (0, 0) == (found["missed"], found["false"])
-    assert found["broken"] >= 30 * TIMES
-    assert found["same"] - found["broken"] >= 30 * TIMES
+    assert found["broken"] >= 25 * TIMES
+    assert found["same"] - found["broken"] >= 25 * TIMES
 
 
 @pytest.mark.slow
 def test_unknown_values_cause_no_false_breach() -> None:
     """A breach is missed only if values are unknown, and this is rare."""
-    found = compared(range(1_000, 1_000 + 150 * TIMES), vague=True)
+    found = compared(range(1_000, 1_000 + 100 * TIMES), vague=True)
 
     print(dict(found))  # noqa: T201
     assert found["false"] == 0
     assert found["missed"] * 10 <= found["broken"]
-    assert found["broken"] >= 30 * TIMES
+    assert found["broken"] >= 25 * TIMES
 
 
-def unknown_as_zero(self: DataEffects, condition: Condition) -> Callable[[Values], bool | None]:
+def unknown_as_true(self: DataEffects, condition: Condition) -> Callable[[Values], bool | None]:
     test = TEST(self, condition)
-    return lambda values: test(tuple(value or 0 for value in values))
+    return lambda values: test(values) is not False
 
 
 def without_arguments(_: ValuedTable, row: int, given: object) -> int:  # noqa: ARG001
@@ -140,21 +143,21 @@ TEST = DataEffects.test
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "defect", "found"),
-    [(DataEffects, "test", unknown_as_zero, "false"), (ValuedTable, "placed", without_arguments, "missed")],
+    [(DataEffects, "test", unknown_as_true, "false"), (ValuedTable, "placed", without_arguments, "missed")],
 )
 def test_the_comparison_finds_planted_defects(
     owner: type, name: str, defect: Callable[..., object], found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unknown values that count as zero, and lost arguments are found."""
+    """Unknown comparisons that count as true, and lost arguments are found."""
     monkeypatch.setattr(owner, name, defect)
-    assert compared(range(1_000, 1_100), vague=True)[found] >= 2
+    assert compared(range(1_000, 1_100), vague=True)[found]
 
 
 @pytest.mark.slow
 def test_what_is_proved_is_never_broken_by_what_the_machine_does() -> None:
     """Simulated traces break no proved property of any kind, and many of the properties that are not proved."""
     kinds = Counter[str]()
-    for seed in range(150 * TIMES):
+    for seed in range(80 * TIMES):
         chance = random.Random(f"proved {seed}")
         machine = random_data_machine(chance)
         try:
@@ -171,7 +174,7 @@ def test_what_is_proved_is_never_broken_by_what_the_machine_does() -> None:
             assert not (isinstance(verdict, Proved) and broken and not scope), (seed, of)
 
     print(dict(kinds))  # noqa: T201
-    assert kinds["proved False, broken True"] >= 20 * TIMES
+    assert kinds["proved False, broken True"] >= 10 * TIMES
 
 
 UNKNOWN: Step = ("go", {"reply": "ok"})

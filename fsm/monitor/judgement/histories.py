@@ -116,7 +116,7 @@ class _HistoryJudge:
         return {entity: those + [replace(seen, entity=entity) for seen in everybody] for entity, those in found.items()}
 
     def _entity(self, entity: str, those: Sequence[Observation]) -> str:
-        operations = tuple(map(_operation, those))
+        operations = tuple(map(operation_of, those))
         origin = {id(one): seen for one, seen in zip(operations, those, strict=True)}
         outputs = self._history.outputs.get(entity, () if self._history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
@@ -212,7 +212,7 @@ def _problems(each: Recorded, judges: Sequence[_HistoryJudge], file: str) -> Ite
         yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
 
 
-def _operation(seen: Observation) -> Operation:
+def operation_of(seen: Observation) -> Operation:
     names = {name: getattr(seen, name) for name in ("event", "reply", "shows", "entity")}
     return Operation(called=seen.start or 0, returned=seen.end, **names)
 

@@ -19,10 +19,9 @@ from fsm.machine.claims import KnownFailure, Property, Requires
 from fsm.machine.versions import within
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import WHOLE, Folder
-from fsm.monitor.property_watch.automata import parts
+from fsm.monitor.property_watch.automata import parts, steps_of
 from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.monitor.property_watch.recording_watch import ENTITIES, ClaimWatch, unwatchable
-from fsm.monitor.property_watch.valued_steps import steps_of
 from fsm.monitor.unknown_words import understood
 from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown

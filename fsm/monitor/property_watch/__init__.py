@@ -30,9 +30,8 @@ from fsm.machine.guards import has_data
 from fsm.machine.table import Way, tabulate
 from fsm.machine.terms import Variable
 from fsm.machine.traversal import BreadthFirst, Numbering
-from fsm.monitor.property_watch.automata import Broken, Owing, parts
+from fsm.monitor.property_watch.automata import Broken, Owing, ValuedSteps, parts, steps_of, watched_table
 from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlace
-from fsm.monitor.property_watch.valued_steps import ValuedSteps, steps_of, watched_table
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000

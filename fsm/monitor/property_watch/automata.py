@@ -9,22 +9,51 @@ values are. Another one also makes progress if the conditions hold for some of t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
-from fsm.checker.instants import Instant, InstantStep, StepCache, holds
+from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import BeliefTable, OutputListener
 from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, sequences_of
 from fsm.machine import claims
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.claims import conditions_of
+from fsm.machine.calls.valued import with_data
 from fsm.machine.conditions import All, Compare, Condition, In, Not, Some, WrittenCondition, atoms, certainly, possibly
 from fsm.machine.guards import may_agree
-from fsm.machine.table import tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import Table, tabulate
 from fsm.machine.terms import Values
 from fsm.machine.traversal import Numbering
-from fsm.monitor.property_watch.valued_steps import watched_table
 from fsm.trace import Key
+
+
+class ValuedSteps(StepCache):
+    """The steps of *table*, which has data, with values that may be unknown.
+
+    If *declared* is true, all values are known and within their ranges, as for the checker.
+    """
+
+    def __init__(self, table: Table, *, declared: bool = False) -> None:
+        plain = tabulate(replace(table.machine, timers={}))
+        super().__init__(replace(plain, data=None))
+        self._unguarded = StepCache(replace(plain, data=None))
+        self.table = in_progress(plain) if declared else with_data(table)
+
+    @cached_property
+    def bare(self) -> tuple[frozenset[int], frozenset[int]]:
+        return self._unguarded.bare  # reaching only the possible values would take too long
+
+
+def steps_of(table: Table) -> StepCache:
+    return ValuedSteps(table) if table.data else StepCache(table)
+
+
+def watched_table(stepping: StepCache) -> Table:
+    """Return the table without calls in progress, which beliefs add, but with data."""
+    table = stepping.table
+    return table if isinstance(table, Table) and isinstance(stepping, ValuedSteps) else machine_table(table)
+
 
 Progress: TypeAlias = tuple[int, ...]
 """The progress of a run towards breaking a property. Only the property's automaton knows what the numbers mean."""
@@ -296,22 +325,10 @@ the property.
 """
 
 
-def unsure_memory(claim: claims.Claim, stepping: StepCache) -> PropertyMemory | None:
-    """Return the automaton that is not sure, or ``None`` if unknown values cannot make a difference."""
+def memory(claim: claims.Claim, stepping: StepCache, profile: str | None, *, sure: bool = True) -> PropertyMemory:
     match claim:
         case claims.Idempotent():
-            return Repeating(claim, stepping, sure=False)
-        case claims.Always() | claims.Never():
-            compared = any(isinstance(part, Compare) for each in conditions_of(claim) for part in atoms(each.means))
-            return Passing(claim, stepping, sure=False) if compared else None
-        case _:
-            return None
-
-
-def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
-    match claim:
-        case claims.Idempotent():
-            return Repeating(claim, stepping)
+            return Repeating(claim, stepping, sure=sure)
         case claims.LeadsTo():
             return Owing(claim, stepping)
         case claims.Follows():
@@ -321,4 +338,12 @@ def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> Pro
         case claims.MatchesDiagram():
             raise ValueError("a drawing can be compared with a machine, but not with an implementation")
         case _:
-            return Passing(claim.reached if isinstance(claim, claims.Requires) else claim, stepping)
+            return Passing(claim.reached if isinstance(claim, claims.Requires) else claim, stepping, sure=sure)
+
+
+def depends_on_values(claim: claims.Claim) -> bool:
+    """Check whether a run that breaks *claim* or keeps to it may have the same states and events as another one."""
+    means = (each.means for each in claims.conditions_of(claim))
+    return isinstance(claim, claims.Idempotent) or any(
+        isinstance(part, Compare) for each in means for part in atoms(each)
+    )

@@ -21,12 +21,18 @@ from fsm.machine.calls import ASKED, CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations, Covering
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.claims import Claim, conditions_of
+from fsm.machine.claims import Claim, LeadsTo, conditions_of
 from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.machine.terms import Argument
 from fsm.machine.traversal import Numbering
-from fsm.monitor.property_watch.automata import Broken, Passing, Progress, memory, unsure_memory
-from fsm.monitor.property_watch.valued_steps import watched_table
+from fsm.monitor.property_watch.automata import (
+    Broken,
+    Passing,
+    Progress,
+    depends_on_values,
+    memory,
+    watched_table,
+)
 
 PLACES: Final = 4_000
 """Maximum number of places in a product. Larger products are not built."""
@@ -57,7 +63,8 @@ class PropertyProduct:
         self.machine = machine = watched_table(stepping)
         self.steps = stepping.steps(written.means for written in conditions_of(claim))
         self.memory = memory(claim, stepping, profile)
-        self._unsure = unsure_memory(claim, stepping) if machine.data else None
+        unsure = machine.data and not isinstance(claim, LeadsTo) and depends_on_values(claim)
+        self._unsure = memory(claim, stepping, profile, sure=False) if unsure else None
         self.reached, _ = stepping.bare
         self._number: Numbering[RunPlace] = Numbering()
         self.places = self._number.listed
