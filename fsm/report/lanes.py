@@ -16,7 +16,7 @@ from fsm.errors import visible
 from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
-from fsm.machine.findings import Assumed, Cause, Finding, Illegal, Judgement, Stretch, Tolerated, Violation
+from fsm.machine.findings import Assumed, Cause, Finding, Judgement, Stretch, Tolerated, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.histories import operation_of
 from fsm.monitor.judgement.part import Story
@@ -188,7 +188,7 @@ def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
 
 
 def _marks(judgement: Judgement) -> Iterator[Mark]:
-    for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+    for finding in judgement.findings:
         yield from map(violation_mark, finding.first)
     for deviated in judgement.tolerated:
         for met in deviated.whole or (deviated.first,):

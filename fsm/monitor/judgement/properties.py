@@ -24,7 +24,6 @@ from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.monitor.property_watch.recording_watch import ENTITIES, ClaimWatch, unwatchable
 from fsm.monitor.unknown_words import understood
 from fsm.trace import Line, Observation
-from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
 """Maximum number of observations per entity to keep for replay when no run explains a line."""
@@ -265,15 +264,8 @@ def _with(
     judgement: findings.Judgement, properties: Sequence[findings.WatchedProperty], broken: tuple[findings.Finding, ...]
 ) -> findings.Legality:
     states = {each.status for each in properties}
-    incomplete = next((each.why for each in properties if each.status == "unknown"), "")
-    match judgement.verdict:
-        case findings.Illegal(findings=found, incomplete=why):
-            return findings.Illegal(findings=(*found, *broken), incomplete=why or incomplete)
-        case answer if broken:
-            return findings.Illegal(
-                findings=broken, incomplete=answer.why if isinstance(answer, Unknown) else incomplete
-            )
-        case Holds() if incomplete or (states and states.isdisjoint({"holds", "known"})):
-            return Unknown(why=incomplete or UNEXERCISED)
-        case answer:
-            return answer
+    incomplete = judgement.why or next((each.why for each in properties if each.status == "unknown"), "")
+    found = (*judgement.findings, *broken)
+    if not found and states and states.isdisjoint({"holds", "known"}):
+        incomplete = incomplete or UNEXERCISED
+    return findings.legality(found, incomplete)
