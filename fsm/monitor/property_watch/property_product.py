@@ -21,7 +21,7 @@ from fsm.machine.calls import ASKED, CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations, Covering
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.claims import Claim, LeadsTo, conditions_of
+from fsm.machine.claims import Claim, conditions_of
 from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.machine.terms import Argument
 from fsm.machine.traversal import Numbering
@@ -63,7 +63,7 @@ class PropertyProduct:
         self.machine = machine = watched_table(stepping)
         self.steps = stepping.steps(written.means for written in conditions_of(claim))
         self.memory = memory(claim, stepping, profile)
-        unsure = machine.data and not isinstance(claim, LeadsTo) and depends_on_values(claim)
+        unsure = machine.data and depends_on_values(claim)
         self._unsure = memory(claim, stepping, profile, sure=False) if unsure else None
         self.reached, _ = stepping.bare
         self._number: Numbering[RunPlace] = Numbering()
