@@ -6,10 +6,10 @@ Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from fsm.machine.terms import COMPARISONS, Comparator, Range, Term, Values, bounds, evaluator, names_in
+from fsm.machine.terms import COMPARISONS, NEGATED, Comparator, Range, Term, Values, bounds, evaluator, names_in
 
 T = TypeVar("T")
 
@@ -185,6 +185,33 @@ def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condit
             return type(condition)(of=tuple(mapped(part, of_atom) for part in parts))
         case _:
             return of_atom(condition)
+
+
+def certainly(condition: Condition, *, negated: bool = False) -> Condition:
+    """Return a condition without negated comparisons, which holds only if *condition* holds for all unknown values.
+
+    If *negated* is true, *condition* is negated first.  A comparison with an unknown value does not hold.
+
+    >>> from fsm.machine.terms import Constant, Read
+    >>> few = Compare(comparison="<", left=Read(name="n"), right=Constant(value=2))
+    >>> certainly(Not(of=few)).comparison
+    '>='
+    """
+    match condition:
+        case Not(of=inner):
+            return certainly(inner, negated=not negated)
+        case All(of=parts) | Some(of=parts):
+            kind = All if isinstance(condition, All) != negated else Some
+            return kind(of=tuple(certainly(part, negated=negated) for part in parts))
+        case Compare() if negated:
+            return replace(condition, comparison=NEGATED[condition.comparison])
+        case _:
+            return Not(of=condition) if negated else condition
+
+
+def possibly(condition: Condition) -> Condition:
+    """Return a condition that holds if *condition* holds for some unknown values, or if this cannot be decided."""
+    return Not(of=certainly(condition, negated=True))
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:

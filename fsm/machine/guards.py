@@ -78,17 +78,8 @@ class DataEffects:
 
     def _possible(self, condition: Condition, row: int, frame: Values) -> bool:
         """Check whether the unknown values in *frame* may satisfy *condition*, also beyond a scope."""
-        known = zip((*self.variables, *self.arguments[row]), frame, strict=True)
-        box = {
-            each.name: (value, value)
-            if value is not None
-            else _ANY
-            if each.beyond == "scope"
-            else (each.low, each.high)
-            for each, value in known
-        }
         try:
-            return solution(condition, box) is not None
+            return solution(condition, _box((*self.variables, *self.arguments[row]), frame)) is not None
         except TooManyValuesError:
             return True
 
@@ -124,12 +115,17 @@ class DataEffects:
         return tuple(product(*ranges))
 
     def test(self, condition: Condition) -> Callable[[Values], bool | None]:
-        return truth(condition, self._place)
+        """Return a function that tests *condition*; the result is ``None`` if it may depend on unknown values."""
+        known = truth(condition, self._place)
+
+        def test(values: Values) -> bool | None:
+            found = known(values)
+            return truth_within(condition, _box(self.variables, values)) if found is None else found
+
+        return test
 
     def in_range(self, values: Values) -> bool:
-        return all(
-            value is None or each.low <= value <= each.high for each, value in zip(self.variables, values, strict=True)
-        )
+        return all(map(Variable.in_range, self.variables, values))
 
     def texts(self, values: Values) -> tuple[str, ...]:
         return assignments(self.variables, values)
@@ -181,6 +177,15 @@ def may_agree(one: Collection[Values], other: Collection[Values]) -> bool:
 
 
 _ANY: Final = (-(10**18), 10**18)
+
+
+def _box(variables: Iterable[Variable], values: Values) -> dict[str, Range]:
+    return {
+        each.name: (value, value) if value is not None else _ANY if each.beyond == "scope" else (each.low, each.high)
+        for each, value in zip(variables, values, strict=True)
+    }
+
+
 MOST_BOXES: Final = 50_000
 MOST_SIGNS: Final = 6
 
