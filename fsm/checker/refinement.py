@@ -77,12 +77,14 @@ class OutputListener:
         signals = {event.name for event in other.machine.events.values() if event.kind == "signal"}
         rows = (row for row in table.rows if row.event.kind == "signal")
         self._shared = {row.index: row.event.name for row in rows if row.event.name in signals}
+        self._rows = table.rows
 
     def after(self, belief: int, step: InstantStep) -> int:
         return self.belief_table.after_all(belief, [Key(event=event) for event in self.observed(step)])
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
+        row = self._rows[step.row].index
+        return (self._shared[row], *step.way.emits) if row in self._shared else step.way.emits
 
 
 def _conclude(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:

@@ -350,13 +350,23 @@ class IdempotenceAutomaton:
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
         way, reply = step.way, step.taken.reply
         if node.calls:
-            if step.row == self.due(node) and may_agree(node.given, way.given):
+            if self.repeats(node, step):
                 yield self._second_call_edge(node, step)
             return
         yield SearchEdge(taken=step.taken, to=CallPair(way.to))
-        granted = step.row in self._rows and reply == "ok" and not way.begins
+        granted = self.steps.table.rows[step.row].index in self._rows and reply == "ok" and not way.begins
         if granted and idle and (self.once is None or self.once(step.instants[-1])):
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to, given=way.given))
+
+    def repeats(self, node: CallPair, step: InstantStep) -> bool:
+        row = self.steps.table.rows[step.row].index
+        return row == self.due(node) and self.same_arguments(node.given, step.way.given)
+
+    def same_arguments(self, one: tuple[Values, ...], other: tuple[Values, ...]) -> bool:
+        return may_agree(one, other)
+
+    def changed(self, before: int, after: int) -> bool:
+        return self.steps.table.settled(before) != self.steps.table.settled(after)
 
     def due(self, node: CallPair) -> int:
         return self.steps.table.end[self.row] if node.going else self.row
@@ -366,6 +376,6 @@ class IdempotenceAutomaton:
         if way.begins:
             to = CallPair(way.to, node.calls, going=True, between=node.between, given=node.given)
             return SearchEdge(taken=step.taken, to=to, found=bool(way.emits))
-        left = table.settled(way.to) == table.settled(node.between) and table.idle(way.to)
+        left = not self.changed(node.between, way.to) and table.idle(way.to)
         bad = bool(way.emits) or step.taken.reply != "ok" or not left
         return SearchEdge(taken=step.taken, to=CallPair(way.to), found=bad)

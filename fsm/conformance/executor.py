@@ -172,7 +172,7 @@ class Execution:
         return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
-        if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
+        if self.watch is not None and (violated := self.watch.step(step, seen, fields)) is not None:
             return self._failure_error(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
             return self._failure_error(Failure(violation=illegal))

@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from fsm.machine.terms import (
     COMPARISONS,
+    NEGATED,
     Comparator,
     Constant,
     Range,
@@ -234,6 +235,33 @@ def comparison_text(condition: Compare, known: Mapping[str, Variable]) -> str:
     if variable and variable.truth and (condition.comparison, condition.right) == ("==", Constant(value=1)):
         return term_text(condition.left, variable)
     return f"{term_text(condition.left, variable)} {condition.comparison} {term_text(condition.right, variable)}"
+
+
+def certainly(condition: Condition, *, negated: bool = False) -> Condition:
+    """Return a condition without negated comparisons, which holds only if *condition* holds for all unknown values.
+
+    If *negated* is true, *condition* is negated first.  A comparison with an unknown value does not hold.
+
+    >>> from fsm.machine.terms import Constant, Read
+    >>> few = Compare(comparison="<", left=Read(name="n"), right=Constant(value=2))
+    >>> certainly(Not(of=few)).comparison
+    '>='
+    """
+    match condition:
+        case Not(of=inner):
+            return certainly(inner, negated=not negated)
+        case All(of=parts) | Some(of=parts):
+            kind = All if isinstance(condition, All) != negated else Some
+            return kind(of=tuple(certainly(part, negated=negated) for part in parts))
+        case Compare() if negated:
+            return replace(condition, comparison=NEGATED[condition.comparison])
+        case _:
+            return Not(of=condition) if negated else condition
+
+
+def possibly(condition: Condition) -> Condition:
+    """Return a condition that holds if *condition* holds for some unknown values, or if this cannot be decided."""
+    return Not(of=certainly(condition, negated=True))
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:

@@ -94,17 +94,8 @@ class DataEffects:
         The result is also true if this cannot be decided soon.
         """
         names = (*self.variables, *self.arguments[row])
-        known = zip(names, frame or (None,) * len(names), strict=True)
-        box = {
-            each.name: (value, value)
-            if value is not None
-            else _ANY
-            if each.beyond == "scope"
-            else (each.low, each.high)
-            for each, value in known
-        }
         try:
-            return solution(condition, box, FEW_BOXES) is not None
+            return solution(condition, _box(names, frame or (None,) * len(names)), FEW_BOXES) is not None
         except TooManyValuesError:
             return True
 
@@ -140,12 +131,17 @@ class DataEffects:
         return tuple(product(*ranges))
 
     def test(self, condition: Condition) -> Callable[[Values], bool | None]:
-        return truth(condition, self._place)
+        """Return a function that tests *condition*; the result is ``None`` if it may depend on unknown values."""
+        known = truth(condition, self._place)
+
+        def test(values: Values) -> bool | None:
+            found = known(values)
+            return truth_within(condition, _box(self.variables, values)) if found is None else found
+
+        return test
 
     def in_range(self, values: Values) -> bool:
-        return all(
-            value is None or each.low <= value <= each.high for each, value in zip(self.variables, values, strict=True)
-        )
+        return all(map(Variable.in_range, self.variables, values))
 
     def texts(self, values: Values) -> tuple[str, ...]:
         return assignments(self.variables, values)
@@ -197,6 +193,15 @@ def may_agree(one: Collection[Values], other: Collection[Values]) -> bool:
 
 
 _ANY: Final = (-(10**18), 10**18)
+
+
+def _box(variables: Iterable[Variable], values: Values) -> dict[str, Range]:
+    return {
+        each.name: (value, value) if value is not None else _ANY if each.beyond == "scope" else (each.low, each.high)
+        for each, value in zip(variables, values, strict=True)
+    }
+
+
 MOST_SIGNS: Final = 6
 
 

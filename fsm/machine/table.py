@@ -127,6 +127,10 @@ class Table:
     def arguments(self, _row: int) -> dict[str, Argument]:
         return {}
 
+    def given(self, _row: int) -> tuple[Values, ...]:
+        """Return the arguments of an event in this row, or nothing if rows have no arguments."""
+        return ()
+
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
         """Return *state* with the values in *shown*, or -1 if it has other values."""
         return state
@@ -138,9 +142,12 @@ class Table:
         """Return *way* as it is if it may happen repeatedly: the values that it computes are unknown."""
         return way
 
+    def values(self, _state: int) -> Values:
+        return ()
+
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""
-        return self.states[state], ()
+        return self.states[state], self.values(state)
 
     def idle(self, _state: int) -> bool:
         return True

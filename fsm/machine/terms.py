@@ -27,6 +27,14 @@ COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     ">": gt,
     ">=": ge,
 }
+NEGATED: Final[Mapping[Comparator, Comparator]] = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
 OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = {"+": add, "-": sub, "min": min, "max": max}
 
 
@@ -56,7 +64,10 @@ class Variable:
 
     def has(self, value: Value) -> bool:
         """Check whether *value* may occur: it is unknown, in the range, or beyond a range that is only a scope."""
-        return value is None or self.beyond == "scope" or self.low <= value <= self.high
+        return self.beyond == "scope" or self.in_range(value)
+
+    def in_range(self, value: Value) -> bool:
+        return value is None or self.low <= value <= self.high
 
     def kept(self, value: Value) -> Value:
         return max(self.low, min(self.high, value)) if value is not None and self.beyond == "saturates" else value

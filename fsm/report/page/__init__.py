@@ -27,7 +27,7 @@ from fsm.machine.product.system import System
 from fsm.monitor.judgement import Judged, without_profile
 from fsm.monitor.judgement.part import Step, Story
 from fsm.monitor.provenance import Provenance, provenance
-from fsm.report import Report, single, why, words
+from fsm.report import Report, single, words
 from fsm.report.check_report import reason, status
 from fsm.report.json_report import Json, picked
 from fsm.report.lanes import stretch_lines, violation_chart
@@ -220,7 +220,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
     return {
         **picked(judgement.machine, "profile", "entity", machine="name"),
         "verdict": report.answer(judgement).word,
-        "why": visible(why(judgement)),
+        "why": visible(judgement.why),
         **picked(judgement, "entities", "observations"),
         "met": sum(1 for count in cells.values() if count),
         "cells": len(cells),
