@@ -30,7 +30,6 @@ from fsm.machine.evidence import (
     Unwritten,
     Vacuous,
 )
-from fsm.machine.guards import has_data
 from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.product import SystemTable, TransitionSystem, tables_of
 from fsm.machine.product.system import System
@@ -152,6 +151,8 @@ def decide(
         conclusion = Unknown(why="too many calls overlap to try every order of them")
     open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
     scope, cut = stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
+    if isinstance(conclusion, Proved) and isinstance(claim, claims.Refines | claims.Follows):
+        scope, cut = conclusion.scope, conclusion.cut
     return Checked(
         of=stated,
         profile=profile,
@@ -316,8 +317,6 @@ def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     """Search without unspecified ends of calls, and repeat the search with them if the conclusion may change."""
-    if _compares_data(claim, stepping.table):
-        return Unknown(why="machines with data cannot be compared"), claims.Counts(states=0, transitions=0, depth=0)
     conclusion, counts = _search_claim(claim, stepping, profile, limit)
     if _could_change(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _search_claim(claim, stepping.beyond, profile, limit)
@@ -358,12 +357,6 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
     return None
 
 
-def _compares_data(claim: claims.Claim, table: TransitionSystem) -> bool:
-    if not isinstance(claim, claims.Refines | claims.Follows):
-        return False
-    return has_data(claim.other) or (isinstance(table, Table) and table.data is not None)
-
-
 def _search_claim(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
@@ -380,7 +373,7 @@ def _search_claim(
             table, followed = stepping.table, claim.other.partly_under(profile)
             if isinstance(table, SystemTable):
                 return check_follows(table, JointListener(table.system, claim, followed), limit)
-            return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
+            return check_follows(table, OutputListener(machine_table(table), tabulate(followed), exact=True), limit)
         case claims.Refines(other=other, overlap=overlap):
             refined = tabulate(other.partly_under(profile))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)

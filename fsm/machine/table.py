@@ -112,7 +112,7 @@ class Table:
         return self.states[state]
 
     @property
-    def anywhere(self) -> range:  # the states that are possible if nothing is known about an entity
+    def anywhere(self) -> Sequence[int]:  # the states that are possible if nothing is known about an entity
         return range(len(self.states))
 
     def placed(self, row: int, _given: Mapping[str, Argument]) -> int:

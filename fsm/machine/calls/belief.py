@@ -337,7 +337,7 @@ def dynamics(
         if (outputs if event.kind == "call" else event.name not in seen)
     ]
     names = {word: table.row[event.name] for word, event in table.machine.words().items()}
-    rows = [row.index for row in table.rows if row.event.interrupts]
+    rows = [row.index for row in table.rows if timed and row.event.interrupts]
     steps = [(at, way.to) for at, row in product(table.anywhere, rows) for way in table.step(at, row) or ()]
 
     def back(state: int) -> list[int]:

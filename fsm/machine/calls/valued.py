@@ -6,7 +6,7 @@ therefore keep the arguments with which they began, and all rules for calls appl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -54,8 +54,7 @@ class ValuedTable(Table):
         return self.known[state, row]
 
     def _step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        (bare, values), (plain, arguments) = self.numbers.listed[state], self.called.listed[row]
-        found = self.data.outcomes(self.of.step(bare, plain), plain, values, arguments)
+        found = self._outcomes(*self.numbers.listed[state], *self.called.listed[row])
         if found is None:
             return None
         first = len(self.ways)
@@ -64,6 +63,11 @@ class ValuedTable(Table):
             self.ways.append(replace(way, index=len(self.ways), to=to))  # type: ignore[attr-defined]  # a list
             self.origin.append((row, state))  # type: ignore[attr-defined]
         return tuple(self.ways[first:])
+
+    def _outcomes(
+        self, bare: int, values: Values, plain: int, arguments: Values
+    ) -> Collection[tuple[Way, Values]] | None:
+        return self.data.outcomes(self.of.step(bare, plain), plain, values, arguments)
 
     def number(self, bare: int, values: Values) -> int:
         if len(self.known) >= self.most and (bare, values) not in self.numbers:
@@ -75,7 +79,7 @@ class ValuedTable(Table):
         return number
 
     @property
-    def anywhere(self) -> range:
+    def anywhere(self) -> Sequence[int]:
         return range(len(self.of.states))
 
     def bare(self, state: int) -> int:
