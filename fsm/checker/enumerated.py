@@ -19,7 +19,7 @@ from fsm.machine.calls.valued import ValuedTable, with_data
 from fsm.machine.evidence import RunStep, run_step
 from fsm.machine.guards import names_of
 from fsm.machine.table import Table, Way
-from fsm.machine.terms import Argument, Values, Variable
+from fsm.machine.terms import Argument, Values, Variable, word
 from fsm.machine.traversal import LimitError
 
 MOST: Final = 20_000
@@ -112,8 +112,15 @@ def step_with_values(table: Table, state: int, row: int, way: Way | None, to: in
 def with_values(table: Table, taken: RunStep, row: int, to: int) -> RunStep:
     if not isinstance(table, ValuedTable):
         return taken
-    given = table.data.given(*table.called.listed[row]) if row >= 0 else ()
-    return structs.replace(taken, given=given, data=table.data.texts(table.numbers.listed[to][1]))
+    return structs.replace(taken, given=given_texts(table, row), data=table.data.texts(table.numbers.listed[to][1]))
+
+
+def given_texts(table: Table, row: int) -> tuple[str, ...]:
+    return table.data.given(*table.called.listed[row]) if isinstance(table, ValuedTable) and row >= 0 else ()
+
+
+def shown_texts(table: Table, state: int) -> tuple[str, ...]:
+    return tuple(f"{name} = {word(value)}" for name, value in table.visible(state).items())
 
 
 def different_domain(one: Machine, mine: Variable, other: Machine, its: Variable) -> str:

@@ -320,7 +320,9 @@ class Observable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent(Holds):
-    """The two machines are weakly bisimilar."""
+    """The two machines are weakly bisimilar, at least for arguments in ``scope``."""
+
+    scope: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,18 @@
 """Decide whether an outside observer can distinguish two machines (weak bisimulation).
 
-An observer sees requests, replies, outputs and signals.  At any time, the observer can also look at the value that the
-current state shows.  Names of states, outcomes and clauses are not observed, and neither are hidden events.
+An observer sees requests, replies, outputs and signals, with the arguments of events.  At any time, the observer can
+also look at the value that the current state shows, and at the values of the variables that the machine shows.  Names
+of states, outcomes and clauses are not observed, and neither are hidden events.
 Bisimulation is finer than trace equivalence, because both machines must also make their choices at the same time.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
+from fsm.checker.enumerated import arguments_read, each_argument, enumerated
 from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
-from fsm.machine import ANY_ERROR
+from fsm.machine import ANY_ERROR, Event, Machine
 from fsm.machine.calls import Rules
 from fsm.machine.evidence import (
     Branching,
@@ -31,6 +33,9 @@ from fsm.verdict import Unknown
 LIMIT: Final = 100_000
 """Limit on the number of moments of both machines, and on the number of pairs of sets of moments."""
 
+FEW: Final = 2_000
+"""Limit on the number of moments of mutants with data."""
+
 _START: Final = (0, 1)
 
 
@@ -47,15 +52,18 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
-    if first.data or second.data:
-        return Unknown(why="machines with data cannot be compared")
+    if why := next(_differences(first.machine, second.machine), ""):
+        return Unknown(why=why)
     pair = _Pair(_observers(first, second))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
+    scope = tuple(dict.fromkeys(text for each in (first, second) if each.data for text in each.data.scope))
+    if any(each.left for each in pair.observers):
+        return Unknown(why=f"a step leads out of a scope: {', '.join(scope)}")
     weak = weak_steps(pair.hidden, pair.seen)
     partition = refine(weak)
     if not partition.separated(*_START):
-        return Equivalent()
+        return Equivalent(scope=scope)
     every_trace = True
     try:
         found = trace(weak, partition, _START, limit)
@@ -67,11 +75,28 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 
 def bisimilar(first: Table, second: Table) -> bool:
-    if first.data or second.data:
-        return False  # this is not known
+    """Check whether the machines are equivalent.  If they have data, they may be even if the result is false."""
+    data = [each.data for each in (first, second) if each.data]
+    if any(_differences(first.machine, second.machine)) or any(each.scope for each in data):
+        return False
     pair = _Pair(_observers(first, second))
-    pair.explore()
-    return not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
+    return pair.explore(FEW if data else None) and not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
+
+
+def _differences(first: Machine, second: Machine) -> Iterator[str]:
+    """Yield why observations of *first* cannot be compared with those of *second*."""
+    ours = first.words()
+    for event in second.events.values():
+        same = next((ours[word] for word in event.words if word in ours), None)
+        if same is not None and "hidden" not in {event.kind, same.kind} and _domains(event) != _domains(same):
+            yield f"'{same.name}' has other arguments in {second.name} than in {first.name}"
+    for machine in (first, second):
+        if machine.timers:
+            yield f"{machine.name} has timers, and machines are compared without times"
+
+
+def _domains(event: Event) -> dict[str, tuple[object, ...]]:
+    return {each.name: (each.low, each.high, each.words, each.truth) for each in event.arguments.values()}
 
 
 class _Pair:
@@ -203,9 +228,22 @@ def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
     indefinite = _indefinite_replies((first, second))
     codes = _observed_codes(((first, own), (second, theirs)), indefinite)
 
-    def observer(table: Table, names: Mapping[str, str]) -> Observer:
-        own_indefinite = tuple(each for each in table.machine.indefinite if each in indefinite)
-        return Observer(rules=Rules(table), names=names, codes=codes, indefinite=own_indefinite)
+    pairs = ((first.machine, own), (second.machine, theirs))
+    read = {
+        (names[event.name], name)
+        for machine, names in pairs
+        for event in machine.events.values()
+        for name in arguments_read(event)
+    }
+
+    def observer(plain: Table, names: Mapping[str, str]) -> Observer:
+        own_indefinite = tuple(each for each in plain.machine.indefinite if each in indefinite)
+        table, rows = enumerated(plain), dict[int, tuple[int, ...]]()
+        for row in plain.row.values():
+            event = plain.rows[row].event
+            besides = [name for name in event.arguments if (names[event.name], name) in read]
+            rows[row] = tuple(table.placed(row, given) for given in each_argument(event, besides))
+        return Observer(rules=Rules(table), rows=rows, names=names, codes=codes, indefinite=own_indefinite)
 
     return observer(first, own), observer(second, theirs)
 
