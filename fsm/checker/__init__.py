@@ -31,7 +31,7 @@ from fsm.machine.evidence import (
     Vacuous,
 )
 from fsm.machine.in_progress import InProgress, in_progress
-from fsm.machine.product import SystemTable, TransitionSystem, tables_of
+from fsm.machine.product import SystemTable, tables_of
 from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, Table, tabulate
 from fsm.machine.traversal import Explored, LimitError
@@ -149,10 +149,7 @@ def decide(
         conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
-    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
-    scope, cut = stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
-    if isinstance(conclusion, Proved) and isinstance(claim, claims.Refines | claims.Follows):
-        scope, cut = conclusion.scope, conclusion.cut
+    scope, cut = _scope(claim, conclusion, stepping)
     return Checked(
         of=stated,
         profile=profile,
@@ -177,7 +174,8 @@ def _decide_unbounded(
     if not isinstance(stepping, StepCache) or not isinstance(stepping.table, InProgress):
         return decide(stated, stepping, profile=profile, limit=limit, ending=ending)
     engine = of_extra("fsm.checker.unbounded", "--unbounded", extra="smt")
-    conclusion: Conclusion = engine.Unbounded(machine=machine_table(stepping.table).machine).decide(stated.claim)
+    machine, overlap = machine_table(stepping.table).machine, stepping.overlap
+    conclusion: Conclusion = engine.Unbounded(machine=machine, overlap=overlap).decide(stated.claim)
     if isinstance(conclusion, Proved) and isinstance(stated.claim, claims.Always | claims.Never):
         conclusion = proved_or_vacuous(stepping, Limit(states=limit, ending=ending), needed(stated.claim))
     return Checked(
@@ -186,6 +184,7 @@ def _decide_unbounded(
         verdict=conclusion,
         expected=stated.expected(profile),
         searched=claims.Counts(states=0, transitions=0, depth=0),
+        overlap=overlap if isinstance(conclusion, Proved) and stepping.left_out[0] else 0,
         unbounded=True,
     )
 
@@ -341,6 +340,14 @@ def _could_change(claim: claims.Claim, conclusion: Conclusion) -> bool:
     if isinstance(claim, claims.Reachable):
         return not isinstance(conclusion, Proved)
     return not isinstance(conclusion, Refuted)
+
+
+def _scope(claim: claims.Claim, conclusion: Conclusion, stepping: StepCache | Cones) -> tuple[tuple[str, ...], int]:
+    """Return the ranges beyond which values might change the conclusion, and the number of steps that lead there."""
+    if isinstance(claim, claims.Refines | claims.Follows):
+        return (conclusion.scope, conclusion.cut) if isinstance(conclusion, Proved) else ((), 0)
+    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
+    return stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
 
 
 def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:

@@ -48,8 +48,8 @@ from fsm.machine.in_progress import InProgress
 from fsm.machine.product import TransitionSystem
 from fsm.machine.product.system import System
 from fsm.machine.table import Table
-from fsm.machine.traversal import Numbering
 from fsm.machine.terms import Argument
+from fsm.machine.traversal import Numbering
 from fsm.trace import Key
 from fsm.verdict import Unknown
 
@@ -183,7 +183,7 @@ def _unlike_arguments(mine: Machine | System, other: Machine, event: Event, same
 def _beyond_scopes(other: Machine, event: Event) -> Iterator[str]:
     for name in event.arguments:
         if name in arguments_read(event) and event.arguments[name].beyond == "scope":
-            yield f"the argument '{name}' of '{event.name}' in {other.name} is not observed, and may be beyond its scope"
+            yield f"the argument '{name}' of '{event.name}' in {other.name} is unobserved and may be beyond its scope"
 
 
 def _conclude(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem, cut: int) -> Conclusion:

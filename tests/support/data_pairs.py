@@ -36,20 +36,26 @@ def random_data_pair(chance: random.Random) -> DataPair:
         text = re.sub(r", scope = true", "", random_data_text(chance))
         variant = text
         for _ in range(chance.choice((0, 1, 1, 2))):
-            variant = _changed(chance, variant)
+            variant = changed(chance, variant)
         try:
             pair = [machine_of(text), machine_of(variant)]
         except InputError:  # an update leaves the range, or conditions do not fit together any more
             continue
         chance.shuffle(pair)
-        return DataPair(*pair, chance.choice((0, 1, 1, 2)))
+        return DataPair(pair[0], pair[1], chance.choice((0, 1, 1, 2)))
 
 
-def _changed(chance: random.Random, text: str) -> str:
+def changed(chance: random.Random, text: str) -> str:
     """Change a number, a comparison, a reply or the target of an outcome, or hide a variable."""
     places = [
         each
-        for pattern in (r"(?<=[=<>] )[012](?=[\s)\"])", r"==|!=|<=|>=|<|>", r'(?<=to = ")s\d', r"BUSY|GONE", ", shown = true")
+        for pattern in (
+            r"(?<=[=<>] )[012](?=[\s)\"])",
+            r"==|!=|<=|>=|<|>",
+            r'(?<=to = ")s\d',
+            r"BUSY|GONE",
+            ", shown = true",
+        )
         for each in [*re.finditer(pattern, text)]
         if text[: each.start()].rpartition("\n")[2].startswith(("moves", "ends")) or "shown" in each[0]
     ]
