@@ -24,7 +24,7 @@ from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep
 from fsm.machine.guards import DataEffects, names_of
 from fsm.machine.in_progress import in_progress
 from fsm.machine.table import Way, tabulate
-from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Constant, Read, Term, Variable, assignments
+from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Constant, Read, Term, Values, Variable, assignments
 from fsm.machine.timers import clocked
 from fsm.verdict import Unknown
 
@@ -203,7 +203,7 @@ class _System:
         solver.set(timeout=SECONDS * 1_000)
         place: Expression = z3.IntVal(self.control.table.initial)
         values: dict[str, Expression] = dict(zip(self.slots, map(z3.IntVal, self.initial), strict=True))
-        taken: list[tuple[Expression, Frame, Frame]] = []
+        taken: list[tuple[Expression, Frame]] = []
         for length in range(1, LONGEST + 1):
             number, then, given = z3.Int(f"edge {length}"), z3.Int(f"state {length}"), self._given(f" given {length}")
             after = {slot: z3.Int(f"{slot} {length}") for slot in self.slots}
@@ -214,7 +214,7 @@ class _System:
                 steps.append(z3.And(*possible, *(after[slot] == value for slot, value in new.items())))
                 breaches += [z3.And(number == index, broken) for broken in self._breaches(condition, edge, after)]
             solver.add(z3.Or(*steps))
-            taken.append((number, values, given))
+            taken.append((number, given))
             solver.push()
             solver.add(z3.Or(*breaches))
             if (found := solver.check()) == z3.sat:
@@ -225,12 +225,14 @@ class _System:
             place, values = then, after
         return Unknown(why=f"a run breaks the property, but none of at most {length} steps was found")
 
-    def _run(self, model: Expression, taken: Sequence[tuple[Expression, Frame, Frame]]) -> Run:
-        values, steps = self.data.initial, list[RunStep]()
-        for number, before, given in taken:
+    def _run(self, model: Expression, taken: Sequence[tuple[Expression, Frame]]) -> Run:
+        values, steps, begun = self.data.initial, list[RunStep](), dict[str, Values]()
+        for number, given in taken:
             edge = self.edges[_number(model, number)]
-            row = self._row(edge.step.taken.event, ends=edge.step.taken.ends)
-            arguments = tuple(_number(model, each) for each in self._arguments(edge, before, given).values())
+            event, ends, row = edge.step.taken.event, edge.step.taken.ends, edge.step.row
+            if not ends:
+                begun[event] = tuple(_number(model, each) for each in self._arguments(edge, {}, given).values())
+            arguments = begun[event]
             found = self.data.outcomes((edge.way,), row, values, arguments)
             if not found:
                 raise AssertionError(edge.step)  # cannot happen, because the formulas have the same meaning
@@ -238,10 +240,6 @@ class _System:
             about = {"given": self.data.given(row, arguments), "data": self.data.texts(values)}
             steps.append(structs.replace(edge.step.taken, **about))
         return Run(initial=self.machine.initial, steps=tuple(steps))
-
-    def _row(self, event: str, *, ends: bool) -> int:
-        table = self.control.table
-        return table.end[table.row[event]] if ends else table.row[event]
 
 
 def _without_data(machine: Machine) -> Machine:

@@ -140,6 +140,12 @@ MANY = """moves = { on = [
   { name = "last", to = "off", when = "n > 4" },
   { name = "more", stays = true, when = "otherwise", set = { n = "n + 1" } },
 ] }"""
+
+
+def _scoped(text: str, high: int) -> Machine:
+    return machine_of(text.replace("to = 2, scope", f"to = {high}, scope"))
+
+
 OFF = f"""{HEAD}
 [event.tick]
 about = "May turn it off."
@@ -184,7 +190,8 @@ cannot = ["off"]
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_error_is_found(name: str) -> None:
-    right, wrong, length = (machine_of(each) if isinstance(each, str) else each for each in PLANTED[name])
+    *texts, length = PLANTED[name]
+    right, wrong = (machine_of(str(each)) for each in texts)
     found = refined(DataPair(wrong, right, 1))
 
     assert isinstance(refined(DataPair(right, right, 1)), Proved)
@@ -249,13 +256,7 @@ def test_a_wider_scope_finds_no_fewer_errors(first: int) -> None:
         text = random_data_text(random.Random(seed))
         other = changed(random.Random(seed), text)
         try:
-            narrow, wide = (
-                DataPair(
-                    *(machine_of(each.replace("to = 2, scope", f"to = {high}, scope")) for each in (text, other)), 1
-                )
-                for high in (1, 2)
-            )
-            answers = refined(narrow), refined(wide)
+            answers = [refined(DataPair(_scoped(text, high), _scoped(other, high), 1)) for high in (1, 2)]
         except (InputError, LimitError, ValueError):
             continue
         if isinstance(answers[0], Refuted):
