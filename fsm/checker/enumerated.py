@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import structs
 
-from fsm.machine import Event, Machine
+from fsm.machine import Event, Outcome
 from fsm.machine.calls.valued import ValuedTable, with_data
 from fsm.machine.evidence import RunStep, run_step
 from fsm.machine.guards import names_of
@@ -90,9 +90,10 @@ def within(table: Table, state: int) -> bool:
     return not isinstance(table, EnumeratedTable) or table.within(state)
 
 
-def arguments_read(event: Event) -> set[str]:
-    """Return the arguments that an outcome of *event* or of its end reads."""
-    names = (name for way in event.outcomes() for name in names_of(way.when.means if way.when else None, way.updates))
+def arguments_read(event: Event, ways: Iterable[Outcome] | None = None) -> set[str]:
+    """Return the arguments of *event* that *ways* read, or any of its outcomes if *ways* is not given."""
+    ways = event.outcomes() if ways is None else ways
+    names = (name for way in ways for name in names_of(way.when.means if way.when else None, way.updates))
     return event.arguments.keys() & names
 
 
@@ -121,10 +122,3 @@ def given_texts(table: Table, row: int) -> tuple[str, ...]:
 
 def shown_texts(table: Table, state: int) -> tuple[str, ...]:
     return tuple(f"{name} = {word(value)}" for name, value in table.visible(state).items())
-
-
-def different_domain(one: Machine, mine: Variable, other: Machine, its: Variable) -> str:
-    """Return why values of *mine* cannot be compared with values of *its*, or an empty string if they can."""
-    if (mine.number, mine.truth) == (its.number, its.truth) and {*mine.words} <= {*its.words}:
-        return ""
-    return f"'{mine.name}' is {mine.domain} in {one.name}, but {its.domain} in {other.name}"

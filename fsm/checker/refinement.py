@@ -27,9 +27,8 @@ from msgspec import structs
 
 from fsm.checker.alike import Behaviour
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
+from fsm.checker.comparable import why_not_followed, why_not_refined
 from fsm.checker.enumerated import (
-    arguments_read,
-    different_domain,
     each_argument,
     enumerated,
     step_with_values,
@@ -37,7 +36,7 @@ from fsm.checker.enumerated import (
     within,
 )
 from fsm.checker.instants import InstantStep, Successors, machine_table
-from fsm.machine import ANY_ERROR, Event, Machine
+from fsm.machine import ANY_ERROR, Event
 from fsm.machine.calls import ASKED, BEGUN, ENDED, FREE, CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
@@ -46,7 +45,6 @@ from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unex
 from fsm.machine.guards import DataEffects, encoded, may_agree
 from fsm.machine.in_progress import InProgress
 from fsm.machine.product import TransitionSystem
-from fsm.machine.product.system import System
 from fsm.machine.table import Table
 from fsm.machine.terms import Argument
 from fsm.machine.traversal import Numbering
@@ -73,7 +71,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
     Up to *overlap* calls may be in progress.  If *overlap* is 0, no other event happens while a call is in progress.
     """
-    if why := next(filter(None, _differences(table.machine, other.machine)), ""):
+    if why := why_not_refined(table.machine, other.machine):
         return Unknown(why=why), Counts(states=0, transitions=0, depth=0)
     product = _Product(table, BeliefTable(table, other, exact=True), overlap)
     start = Node(product.table.initial, (), product.belief_table.initial)
@@ -87,7 +85,7 @@ def check_follows(table: TransitionSystem, listening: OutputListener, limit: Lim
     *listening* has the beliefs about the other machine.  Outputs that are not events of that machine are ignored.
     """
     mine = table.machine if isinstance(table, Table) else table.system
-    if why := next(filter(None, listening.differences(mine)), ""):
+    if why := why_not_followed(mine, listening.belief_table.dynamics.table.machine, listening.shared.values()):
         return Unknown(why=why), Counts(states=0, transitions=0, depth=0)
     steps, beliefs, cut = Successors(table), listening.belief_table, 0
 
@@ -111,19 +109,19 @@ class OutputListener:
         self.belief_table = BeliefTable(table, other, whole=True, exact=exact)
         signals = {event.name for event in other.machine.events.values() if event.kind == "signal"}
         rows = (row for row in table.rows if row.event.kind == "signal")
-        self._shared = {row.index: row.event for row in rows if row.event.name in signals}
+        self.shared = {row.index: row.event for row in rows if row.event.name in signals}
         self._data = DataEffects(table.machine)
 
     def after(self, belief: int, step: InstantStep) -> int:
         return self.belief_table.after_all(belief, [Key(event=event) for event in self.observed(step)])
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        return (self._shared[step.row].name, *step.way.emits) if step.row in self._shared else step.way.emits
+        return (self.shared[step.row].name, *step.way.emits) if step.row in self.shared else step.way.emits
 
     def observations(self, step: InstantStep) -> Iterator[tuple[RunStep, list[Key]]]:
         """Yield what is observed of *step*, with each of the arguments that its signal may have."""
         seen = [Key(event=name) for name in self.observed(step)]
-        event = self._shared.get(step.row)
+        event = self.shared.get(step.row)
         if event is None or not (names := self.belief_table.arguments(event)):
             yield step.taken, seen
             return
@@ -133,57 +131,6 @@ class OutputListener:
                 args = tuple(sorted((name, value) for name, value in given.items() if name in names))
                 taken = structs.replace(step.taken, given=self._data.given(step.row, values))
                 yield taken, [seen[0]._replace(args=args), *seen[1:]]
-
-    def differences(self, mine: Machine | System) -> Iterator[str]:
-        other, shared = self.belief_table.dynamics.table.machine, {each.name: each for each in self._shared.values()}
-        outputs = {*mine.outputs()} if isinstance(mine, Machine) else other.words().keys()
-        yield from _timed(mine, other)
-        for event in other.events.values():
-            if event.name in shared:
-                yield from _unlike_arguments(mine, other, event, shared[event.name])
-            if not outputs.isdisjoint(event.words):
-                yield from _unlike_arguments(mine, other, event, None)
-            elif event.kind == "hidden":
-                yield from _beyond_scopes(other, event)
-
-
-def _differences(mine: Machine, other: Machine) -> Iterator[str]:
-    """Yield why observations of *mine* cannot be compared with those of *other*."""
-    yield from _timed(mine, other)
-    for its in (each for each in other.data.values() if each.shown):
-        own = mine.data.get(its.name)
-        if own is None or not own.shown:
-            yield f"{other.name} shows '{its.name}', which {mine.name} does not declare as shown"
-        else:
-            yield different_domain(mine, own, other, its)
-    words = {word: event for event in mine.events.values() if event.kind != "hidden" for word in event.words}
-    for event in other.events.values():
-        same = next((words[word] for word in event.words if word in words), None)
-        if same is not None and event.kind != "hidden":
-            yield from _unlike_arguments(mine, other, event, same)
-        elif event.kind != "call":
-            yield from _beyond_scopes(other, event)
-
-
-def _timed(mine: Machine | System, other: Machine) -> Iterator[str]:
-    for each in (mine, other):
-        if isinstance(each, Machine) and each.timers:
-            yield f"{each.name} has timers, and machines are compared without times"
-
-
-def _unlike_arguments(mine: Machine | System, other: Machine, event: Event, same: Event | None) -> Iterator[str]:
-    for name, its in event.arguments.items():
-        own = same.arguments.get(name) if same else None
-        if own is not None and isinstance(mine, Machine):
-            yield different_domain(mine, own, other, its)
-        elif name in arguments_read(event):
-            yield f"{other.name} reads the argument '{name}' of '{event.name}', which {mine.name} does not have"
-
-
-def _beyond_scopes(other: Machine, event: Event) -> Iterator[str]:
-    for name in event.arguments:
-        if name in arguments_read(event) and event.arguments[name].beyond == "scope":
-            yield f"the argument '{name}' of '{event.name}' in {other.name} is unobserved and may be beyond its scope"
 
 
 def _conclude(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem, cut: int) -> Conclusion:

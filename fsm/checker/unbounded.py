@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final
 
 import z3
 from msgspec import structs
 
+from fsm.checker.enumerated import arguments_read
+from fsm.checker.formulas import FormulaWriter
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds
 from fsm.checker.safety import sequences_of
 from fsm.machine import Event, Machine, Moves
 from fsm.machine.claims import Always, Claim, Never
-from fsm.machine.conditions import All, Atom, Compare, Condition, Not, Some, with_atoms
+from fsm.machine.conditions import Atom, Compare, Condition, Some, with_atoms
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep
 from fsm.machine.guards import DataEffects, names_of
 from fsm.machine.in_progress import in_progress
-from fsm.machine.table import Way, tabulate
-from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Constant, Read, Term, Values, Variable, assignments
+from fsm.machine.table import tabulate
+from fsm.machine.terms import OPERATORS, Values, Variable, assignments
 from fsm.machine.timers import clocked
 from fsm.verdict import Unknown
 
@@ -32,12 +34,17 @@ SECONDS: Final = 60  # time that the solver has for a claim
 LONGEST: Final = 100  # maximum length of a counterexample
 
 Expression = Any  # of Z3, which has no types
+FORMULAS: Final = FormulaWriter(
+    operators={
+        **OPERATORS,
+        "min": lambda one, other: z3.If(one < other, one, other),
+        "max": lambda one, other: z3.If(one < other, other, one),
+    },
+    negated=z3.Not,
+    every=z3.And,
+    some=z3.Or,
+)
 Frame = Mapping[str, Expression]
-
-
-class _Edge(NamedTuple):
-    step: InstantStep
-    way: Way  # with its guard and updates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +89,7 @@ class Unbounded:
                     continue
                 solver = z3.Solver()
                 solver.set(timeout=SECONDS * 1_000)
-                solver.add(*_ranges(known.values(), frame), z3.Not(_formula(Some(of=tuple(guards)), frame)))
+                solver.add(*_ranges(known.values(), frame), z3.Not(FORMULAS.condition(Some(of=tuple(guards)), frame)))
                 if solver.check() == z3.unsat:
                     continue
                 read = [
@@ -96,9 +103,7 @@ class Unbounded:
 
 
 def _arguments_read_later(event: Event) -> set[str]:
-    ways = [way for end in event.ends.values() for way in end.outcomes]
-    names = (name for way in ways for name in names_of(way.when.means if way.when else None, way.updates))
-    return event.arguments.keys() & names
+    return arguments_read(event, [way for end in event.ends.values() for way in end.outcomes])
 
 
 class _System:
@@ -112,20 +117,16 @@ class _System:
         self, machine: Machine, conditions: Sequence[Condition], overlap: int, *, unwritten: bool = False
     ) -> None:
         machine = clocked(machine) if machine.timers.keys() - machine.data.keys() else machine
-        table = tabulate(machine)
-        self.machine, self.data = machine, table.data or DataEffects(machine)
-        control = StepCache(in_progress(tabulate(_without_data(machine)), overlap))
+        self.machine, self.data = machine, DataEffects(machine)
+        control = StepCache(in_progress(replace(tabulate(replace(machine, timers={})), data=None), overlap))
         self.control, self.conditions = control.beyond if unwritten else control, conditions
         self.stored = {
             f"{name} of {event.name}" for event in machine.events.values() for name in _arguments_read_later(event)
         }
         self.slots = [*machine.data, *sorted(self.stored)]
         self.initial: list[int | None] = [*self.data.initial, *(0 for _ in self.stored)]
-        self.edges = [
-            _Edge(step, table.ways[step.way.index] if step.way.index >= 0 else step.way)
-            for state in self.control.reached
-            for step in self.control.steps(conditions).after(state)
-        ]
+        successors = self.control.steps(conditions)
+        self.steps = [step for state in self.control.reached for step in successors.after(state)]
 
     def decide(self) -> Conclusion:
         found = map(self._search, self.conditions)
@@ -144,11 +145,11 @@ class _System:
         engine.register_relation(reached, breach)
         engine.declare_var(*before.values(), *given.values())
         engine.fact(reached(self.control.table.initial, *self.initial))
-        for edge in self.edges:
-            guards, after = self._effect(edge, before, given)
-            possible = [reached(edge.step.instants[0].source, *before.values()), *guards]
-            engine.rule(reached(edge.step.way.to, *after.values()), possible)
-            for broken in self._breaches(condition, edge, after):
+        for step in self.steps:
+            guards, after = self._effect(step, before, given)
+            possible = [reached(step.instants[0].source, *before.values()), *guards]
+            engine.rule(reached(step.way.to, *after.values()), possible)
+            for broken in self._breaches(condition, step, after):
                 engine.rule(breach(), [*possible, broken])
         answer = engine.query(breach())
         if answer == z3.unsat:
@@ -162,35 +163,34 @@ class _System:
         names = (f"{name} of {event.name}" for event in events for name in event.arguments)
         return {name: z3.Int(f"{name}{suffix}") for name in names}
 
-    def _effect(self, edge: _Edge, values: Frame, given: Frame) -> tuple[list[Expression], dict[str, Expression]]:
+    def _effect(self, step: InstantStep, values: Frame, given: Frame) -> tuple[list[Expression], dict[str, Expression]]:
         """Return the guards of a step, and the values after it."""
-        event, after = self.machine.events[edge.step.taken.event], {**values}
-        arguments = self._arguments(edge, values, given)
+        event, after = self.machine.events[step.taken.event], {**values}
+        arguments = self._arguments(step.taken, values, given)
         frame = {**values, **arguments}
-        for update in edge.way.updates:
-            variable, value = self.machine.data[update.variable], _value(update.term, frame)
+        for update in step.way.updates:
+            variable, value = self.machine.data[update.variable], FORMULAS.term(update.term, frame)
             if variable.beyond == "saturates":
                 value = z3.If(value < variable.low, variable.low, z3.If(value > variable.high, variable.high, value))
             after[update.variable] = value
-        if edge.way.begins:
+        if step.way.begins:
             after |= {slot: value for name, value in arguments.items() if (slot := f"{name} of {event.name}") in values}
         guards = [
             *_ranges(event.arguments.values(), frame),
-            *([_formula(edge.way.when, frame)] if edge.way.when else []),
+            *([FORMULAS.condition(step.way.when, frame)] if step.way.when else []),
         ]
         return guards, after
 
-    def _arguments(self, edge: _Edge, values: Frame, given: Frame) -> dict[str, Expression]:
+    def _arguments(self, taken: RunStep, values: Frame, given: Frame) -> dict[str, Expression]:
         """Return the arguments of an event, of which the end of a call has stored some."""
-        taken = edge.step.taken
         known = {**given, **values} if taken.ends else given
         return {name: known[f"{name} of {taken.event}"] for name in self.machine.events[taken.event].arguments}
 
-    def _breaches(self, condition: Condition, edge: _Edge, after: Frame) -> Iterator[Expression]:
-        for instant in edge.step.instants:
+    def _breaches(self, condition: Condition, step: InstantStep, after: Frame) -> Iterator[Expression]:
+        for instant in step.instants:
             broken = self._of_data(condition, instant)
             if broken is not False:
-                yield z3.BoolVal(val=True) if broken is True else _formula(broken, after)
+                yield z3.BoolVal(val=True) if broken is True else FORMULAS.condition(broken, after)
 
     def _of_data(self, condition: Condition, instant: Instant) -> Condition | bool:
         def of_atom(atom: Atom) -> Condition | bool:
@@ -207,13 +207,13 @@ class _System:
         for length in range(1, LONGEST + 1):
             number, then, given = z3.Int(f"edge {length}"), z3.Int(f"state {length}"), self._given(f" given {length}")
             after = {slot: z3.Int(f"{slot} {length}") for slot in self.slots}
-            steps, breaches = [], []
-            for index, edge in enumerate(self.edges):
-                guards, new = self._effect(edge, values, given)
-                possible = [number == index, place == edge.step.instants[0].source, then == edge.step.way.to, *guards]
-                steps.append(z3.And(*possible, *(after[slot] == value for slot, value in new.items())))
-                breaches += [z3.And(number == index, broken) for broken in self._breaches(condition, edge, after)]
-            solver.add(z3.Or(*steps))
+            possible_steps, breaches = [], []
+            for index, step in enumerate(self.steps):
+                guards, new = self._effect(step, values, given)
+                possible = [number == index, place == step.instants[0].source, then == step.way.to, *guards]
+                possible_steps.append(z3.And(*possible, *(after[slot] == value for slot, value in new.items())))
+                breaches += [z3.And(number == index, broken) for broken in self._breaches(condition, step, after)]
+            solver.add(z3.Or(*possible_steps))
             taken.append((number, given))
             solver.push()
             solver.add(z3.Or(*breaches))
@@ -228,70 +228,23 @@ class _System:
     def _run(self, model: Expression, taken: Sequence[tuple[Expression, Frame]]) -> Run:
         values, steps, begun = self.data.initial, list[RunStep](), dict[str, Values]()
         for number, given in taken:
-            edge = self.edges[_number(model, number)]
-            event, ends, row = edge.step.taken.event, edge.step.taken.ends, edge.step.row
-            if not ends:
-                begun[event] = tuple(_number(model, each) for each in self._arguments(edge, {}, given).values())
+            step = self.steps[_number(model, number)]
+            event, row = step.taken.event, step.row
+            if not step.taken.ends:
+                begun[event] = tuple(_number(model, each) for each in self._arguments(step.taken, {}, given).values())
             arguments = begun[event]
-            found = self.data.outcomes((edge.way,), row, values, arguments)
+            found = self.data.outcomes((step.way,), row, values, arguments)
             if not found:
-                raise AssertionError(edge.step)  # cannot happen, because the formulas have the same meaning
+                raise AssertionError(step)  # cannot happen, because the formulas have the same meaning
             ((_, values),) = found
             about = {"given": self.data.given(row, arguments), "data": self.data.texts(values)}
-            steps.append(structs.replace(edge.step.taken, **about))
+            steps.append(structs.replace(step.taken, **about))
         return Run(initial=self.machine.initial, steps=tuple(steps))
-
-
-def _without_data(machine: Machine) -> Machine:
-    def cell(found: Any) -> Any:  # noqa: ANN401  (a cell of the same kind)
-        if not isinstance(found, Moves):
-            return found
-        return replace(found, outcomes=tuple(replace(way, when=None, updates=()) for way in found.outcomes))
-
-    events = {
-        name: replace(
-            event,
-            cells={state: cell(each) for state, each in event.cells.items()},
-            ends={state: cell(each) for state, each in event.ends.items()},
-            arguments={},
-        )
-        for name, event in machine.events.items()
-    }
-    return replace(machine, events=events, data={}, timers={})
 
 
 def _ranges(variables: Iterable[Variable], frame: Frame) -> list[Expression]:
     bounded = (each for each in variables if each.beyond != "scope")
     return [z3.And(each.low <= frame[each.name], frame[each.name] <= each.high) for each in bounded]
-
-
-def _formula(condition: Condition, frame: Frame) -> Expression:
-    match condition:
-        case Not(of=inner):
-            return z3.Not(_formula(inner, frame))
-        case All(of=parts):
-            return z3.And(*(_formula(each, frame) for each in parts))
-        case Some(of=parts):
-            return z3.Or(*(_formula(each, frame) for each in parts))
-        case Compare(comparison=comparison, left=left, right=right):
-            return COMPARISONS[comparison](_value(left, frame), _value(right, frame))
-        case _:
-            raise TypeError(f"{condition} is not about data")
-
-
-def _value(term: Term, frame: Frame) -> Expression:
-    match term:
-        case Constant(value=value):
-            return z3.IntVal(value)
-        case Read(name=name):
-            return frame[name]
-        case Combined(operator=operator, left=left, right=right):
-            one, other = _value(left, frame), _value(right, frame)
-            if operator in {"+", "-"}:
-                return OPERATORS[operator](one, other)
-            return z3.If(one < other, one, other) if operator == "min" else z3.If(one < other, other, one)
-        case _:
-            assert_never(term)
 
 
 def _number(model: Expression, variable: Expression) -> int:

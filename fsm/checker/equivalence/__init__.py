@@ -6,13 +6,14 @@ of states, outcomes and clauses are not observed, and neither are hidden events.
 Bisimulation is finer than trace equivalence, because both machines must also make their choices at the same time.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
+from fsm.checker.comparable import why_not_equivalent
 from fsm.checker.enumerated import arguments_read, each_argument, enumerated
 from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
-from fsm.machine import ANY_ERROR, Event, Machine
+from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Rules
 from fsm.machine.evidence import (
     Branching,
@@ -52,7 +53,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
-    if why := next(_differences(first.machine, second.machine), ""):
+    if why := why_not_equivalent(first.machine, second.machine):
         return Unknown(why=why)
     pair = _Pair(_observers(first, second))
     if not pair.explore(limit):
@@ -77,26 +78,10 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 def bisimilar(first: Table, second: Table) -> bool:
     """Check whether the machines are equivalent.  If they have data, they may be even if the result is false."""
     data = [each.data for each in (first, second) if each.data]
-    if any(_differences(first.machine, second.machine)) or any(each.scope for each in data):
+    if why_not_equivalent(first.machine, second.machine) or any(each.scope for each in data):
         return False
     pair = _Pair(_observers(first, second))
     return pair.explore(FEW if data else None) and not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
-
-
-def _differences(first: Machine, second: Machine) -> Iterator[str]:
-    """Yield why observations of *first* cannot be compared with those of *second*."""
-    ours = first.words()
-    for event in second.events.values():
-        same = next((ours[word] for word in event.words if word in ours), None)
-        if same is not None and "hidden" not in {event.kind, same.kind} and _domains(event) != _domains(same):
-            yield f"'{same.name}' has other arguments in {second.name} than in {first.name}"
-    for machine in (first, second):
-        if machine.timers:
-            yield f"{machine.name} has timers, and machines are compared without times"
-
-
-def _domains(event: Event) -> dict[str, tuple[object, ...]]:
-    return {each.name: (each.low, each.high, each.words, each.truth) for each in event.arguments.values()}
 
 
 class _Pair:
