@@ -119,6 +119,7 @@ def decide(
     'Proved'
     """
     claim, overlap, covered = stated.claim, 0, Explored(0, 0, 0)
+    scope, cut = tuple[str, ...](), 0
     searched = claims.Counts(states=0, transitions=0, depth=0)
 
     def looking(now: Explored) -> str:
@@ -141,6 +142,7 @@ def decide(
             conclusion = of_all
         if _could_change(claim, conclusion) and stepping.left_out[0]:
             overlap = stepping.overlap
+        scope, cut = _scope(claim, conclusion, stepping)
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
@@ -148,8 +150,7 @@ def decide(
     except MemoryError:  # a single large allocation may fail even if other memory is free
         conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
-        conclusion = Unknown(why="too many calls overlap to try every order of them")
-    scope, cut = _scope(claim, conclusion, stepping)
+        conclusion = Unknown(why="too many calls overlap, or too many values are possible, to try them all")
     return Checked(
         of=stated,
         profile=profile,

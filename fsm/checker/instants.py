@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from fsm.checker.alike import Conclusions
 from fsm.checker.breadth_first import WITHIN, Limit, SearchEdge, reachable_size, size_of_states
-from fsm.checker.packing import ArraySearch, is_foldable, packed, valuations
+from fsm.checker.packing import is_foldable, packed, valuations
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
@@ -24,6 +24,7 @@ from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
+    from fsm.checker.packed.valuations import Valuations
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held so far."""
@@ -101,14 +102,8 @@ class StepCache:
         return packed(self.table)
 
     @cached_property
-    def valuations(self) -> ArraySearch | None:
+    def valuations(self) -> Valuations | None:
         return valuations(self.table) if self.like is None else None
-
-    @cached_property
-    def _size_with_data(self) -> tuple[Counts, int]:
-        if self.valuations is None:
-            raise TypeError("this is defined for a machine with data")
-        return self.valuations.size(self.steps(), WITHIN)
 
     @cached_property
     def _symmetry(self) -> Symmetry | None:
@@ -137,7 +132,7 @@ class StepCache:
         if not isinstance(table := self.table, InProgress) or table.data is None:
             return (), 0
         if self.valuations is not None:
-            return table.data.scope, self._size_with_data[1]
+            return table.data.scope, self.valuations.size(self.steps(), WITHIN)[1]
         beyond = (table.beyond_scope.get((state, row.index), 0) for state in self.reached for row in table.rows)
         return table.data.scope, sum(beyond)
 

@@ -9,8 +9,8 @@ Events are observed with their arguments.  The value that the state shows is obs
 values of the variables that the other machine shows.  Everything else is unobservable.
 
 Values of data are enumerated in their ranges.  A run is cut off where a value of the machine leaves its scope.  Where
-only values of the other machine beyond its scope explain a run, the search goes on, because they may explain the rest,
-too, but the answer holds only within the scope.
+only values of the other machine beyond its scope explain a run, the search continues, because they may also explain the
+rest, but the answer holds only within the scope.
 
 If the machine reaches the same situation with two beliefs, only the belief that allows less is explored (antichains:
 De Wulf, Doyen, Henzinger and Raskin, 2006).

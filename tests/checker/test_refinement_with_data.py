@@ -230,7 +230,7 @@ def test_a_variable_that_only_the_machine_shows_is_ignored() -> None:
 
 
 def test_a_scope_is_part_of_the_answer() -> None:
-    """One step of the counter leads from 2 to 3."""
+    """A single step of the counter leads from 2 to 3."""
     found = decided(Refines(other=machine_of(QUICK)), QUICK)
 
     assert isinstance(found.verdict, Proved)

@@ -39,7 +39,7 @@ def random_data_pair(chance: random.Random) -> DataPair:
             variant = changed(chance, variant)
         try:
             pair = [machine_of(text), machine_of(variant)]
-        except InputError:  # an update leaves the range, or conditions do not fit together any more
+        except InputError:  # an update leaves the range, or conditions no longer fit together
             continue
         chance.shuffle(pair)
         return DataPair(pair[0], pair[1], chance.choice((0, 1, 1, 2)))
