@@ -15,12 +15,12 @@ from typing import Final
 from msgspec import structs
 
 from fsm.machine import Event, Outcome
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.calls.valued import ValuedTable, with_data
 from fsm.machine.evidence import RunStep, run_step
 from fsm.machine.guards import names_of
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import Argument, Values, Variable, word
-from fsm.machine.traversal import LimitError
 
 MOST: Final = 20_000
 """Maximum number of states with values that may follow if the specification is silent."""
@@ -59,9 +59,9 @@ class EnumeratedTable(ValuedTable):
                 (*range(each.low, each.high + 1), *([None] if each.beyond == "scope" else []))
                 for each in self.data.variables
             ]
-            if len(self.of.states) * prod(map(len, ranges)) > MOST:
-                raise LimitError(MOST)
-            pairs = product(range(len(self.of.states)), product(*ranges))
+            if self.size * prod(map(len, ranges)) > MOST:
+                raise TooManyError
+            pairs = product(range(self.size), product(*ranges))
             self.everywhere.extend(self.number(bare, values) for bare, values in pairs)
         return self.everywhere
 

@@ -329,3 +329,35 @@ def test_a_defect_of_the_engine_changes_an_answer(name: str, monkeypatch: pytest
     assert answers() != right
     monkeypatch.undo()
     assert answers() == right
+
+
+WIDE = f"""{HEAD}
+[data]
+n = {{ from = 0, to = 30000 }}
+[event.put]
+kind = "call"
+about = "Keeps a truth value, or whatever it likes."
+arguments = {{ x = {{ type = "bool" }} }}
+moves.on = [
+  {{ name = "one", stays = true, when = "x", set = {{ n = 1 }} }},
+  {{ name = "none", stays = true, when = "otherwise", set = {{ n = 0 }} }},
+]
+GROUP = ["off"]
+[event.shut]
+about = "It is turned off, and calls are lost."
+interrupts = true
+moves = {{ on = "off" }}
+cannot = ["off"]
+"""
+
+
+def test_many_values_after_silence_are_unknown() -> None:
+    """Equivalence does not need the values after unspecified behaviour."""
+    silent, certain = WIDE.replace("GROUP", "silent"), WIDE.replace("GROUP", "ignores")
+    verdict = decided(Refines(other=machine_of(silent)), silent).verdict
+
+    assert isinstance(verdict, Unknown)
+    assert verdict.why == "too many calls overlap, or too many values are possible, to try them all"
+    assert isinstance(decided(Refines(other=machine_of(certain)), certain).verdict, Proved)
+    assert isinstance(compared(machine_of(silent), machine_of(silent)), Equivalent)
+    assert isinstance(compared(machine_of(silent), machine_of(certain)), Distinguished)

@@ -89,10 +89,13 @@ class Observer:
     def _steps_of_call(self, at: Moment, call: int, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
         event, ends, name = self.table.rows[call].event, stage == BEGUN, self._name(call)
         row = self.table.end[call] if ends else call
-        for instant in self.rules.instants(at.state, call, stage):
-            if instant.way is None:
-                seen = Observable(event="" if event.kind == "hidden" else name, ends=ends, silent=True)
-                yield ObservedStep((seen,), Moment(at.state, others) if ends else Moment(NOWHERE), row, None)
+        specified = self.table.step(at.state, row) is not None
+        instants = self.rules.instants(at.state, call, stage) if specified else ()
+        if not specified or (instants and instants[0].way is None):
+            seen = Observable(event="" if event.kind == "hidden" else name, ends=ends, silent=True)
+            yield ObservedStep((seen,), Moment(at.state, others) if ends else Moment(NOWHERE), row, None)
+        for instant in instants:
+            if instant.way is None:  # the end of the call is not specified
                 break
             if not within(self.table, instant.to):
                 self.left.add(at)
@@ -103,7 +106,7 @@ class Observer:
                 begun = Moment(instant.to, tuple(sorted((*others, call))))
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row, instant.way)
-        if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
+        if event.kind == "call" and not ends and self.indefinite and specified:
             # After an indefinite reply, the caller does not know whether the call took effect. It may have had none.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row, None)

@@ -337,8 +337,9 @@ def dynamics(
         if (outputs if event.kind == "call" else event.name not in seen)
     ]
     names = {word: table.row[event.name] for word, event in table.machine.words().items()}
-    rows = [row.index for row in table.rows if timed and row.event.interrupts]
-    steps = [(at, way.to) for at, row in product(table.anywhere, rows) for way in table.step(at, row) or ()]
+    rows = [row.index for row in table.rows if row.event.interrupts]
+    pairs = product(table.anywhere, rows) if timed else ()
+    steps = [(at, way.to) for at, row in pairs for way in table.step(at, row) or ()]
 
     def back(state: int) -> list[int]:
         return [each for each, to in steps if to == state]

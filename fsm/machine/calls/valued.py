@@ -79,8 +79,12 @@ class ValuedTable(Table):
         return number
 
     @property
+    def size(self) -> int:
+        return len(self.of.states)
+
+    @property
     def anywhere(self) -> Sequence[int]:
-        return range(len(self.of.states))
+        return range(self.size)
 
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]
