@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from fsm.checker.alike import Conclusions
 from fsm.checker.breadth_first import WITHIN, Limit, SearchEdge, reachable_size, size_of_states
-from fsm.checker.packing import is_foldable, packed, valuations
+from fsm.checker.packing import ArraySearch, is_foldable, packed, valuations
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
@@ -24,7 +24,6 @@ from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
-    from fsm.checker.packed.valuations import Valuations
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held so far."""
@@ -102,7 +101,7 @@ class StepCache:
         return packed(self.table)
 
     @cached_property
-    def valuations(self) -> Valuations | None:
+    def valuations(self) -> ArraySearch | None:
         return valuations(self.table) if self.like is None else None
 
     @cached_property

@@ -8,9 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from math import prod
 from sys import modules
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 from fsm.checker.breadth_first import Limit, reachable_size
+from fsm.machine.claims import Counts
 from fsm.machine.in_progress import InProgress
 from fsm.machine.product import SystemTable, TransitionSystem
 from fsm.machine.traversal import LimitError
@@ -18,7 +19,6 @@ from fsm.scratch import is_compiled
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
-    from fsm.checker.packed.valuations import Valuations
 
 SMALL: Final = 500
 """Number of states up to which a search takes less time than loading the libraries."""
@@ -48,7 +48,17 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
     return None if loaded and graph.within(SMALL, FEW_STEPS) else graph
 
 
-def valuations(table: TransitionSystem) -> Valuations | None:
+class ArraySearch(Protocol):
+    """The interface of :class:`fsm.checker.packed.valuations.Valuations`, which depends on modules below this one."""
+
+    table: InProgress
+
+    def search(self, successors: Any, sought: Any, limit: Limit) -> Any: ...  # noqa: ANN401  (as above)
+
+    def size(self, successors: Any, limit: Limit) -> tuple[Counts, int]: ...  # noqa: ANN401  (as above)
+
+
+def valuations(table: TransitionSystem) -> ArraySearch | None:
     """Return *table* as a machine whose many configurations are searched with arrays, if it is one."""
     if not isinstance(table, InProgress) or table.data is None or table.end:
         return None
@@ -56,7 +66,7 @@ def valuations(table: TransitionSystem) -> Valuations | None:
     if len(table.of.states) * ranges <= MANY:
         return None
     try:
-        found: Valuations = import_module("fsm.checker.packed.valuations").Valuations(table)
+        found: ArraySearch = import_module("fsm.checker.packed.valuations").Valuations(table)
     except ImportError:
         return None
     return found

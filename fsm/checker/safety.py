@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, InstantStep, SequenceNode, StepCache, Successors, holds, system_table
+from fsm.checker.packing import ArraySearch
 from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
@@ -24,7 +25,6 @@ from fsm.machine.terms import Values
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedSearch
-    from fsm.checker.packed.valuations import Valuations
 
 DONE = -1
 
@@ -134,7 +134,7 @@ def _path_through(
 
 
 def _through_valuations(
-    automaton: SequenceAutomaton, valuations: Valuations, limit: Limit
+    automaton: SequenceAutomaton, valuations: ArraySearch, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts]:
     found = valuations.search(automaton.steps, (automaton.sequence, automaton.reset, automaton.start[1]), limit)
     if found.path is None:
