@@ -21,20 +21,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import structs
 
 from fsm.checker.alike import Behaviour
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
 from fsm.checker.comparable import why_not_followed, why_not_refined
-from fsm.checker.enumerated import (
-    each_argument,
-    enumerated,
-    step_with_values,
-    with_values,
-    within,
-)
+from fsm.checker.enumerated import each_argument, enumerated, step_with_values, with_values, within
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event
 from fsm.machine.calls import ASKED, BEGUN, ENDED, FREE, CallInstant, Rules
@@ -46,13 +40,9 @@ from fsm.machine.guards import DataEffects, encoded, may_agree
 from fsm.machine.in_progress import InProgress
 from fsm.machine.product import TransitionSystem
 from fsm.machine.table import Table
-from fsm.machine.terms import Argument
 from fsm.machine.traversal import Numbering
 from fsm.trace import Key
 from fsm.verdict import Unknown
-
-Given: TypeAlias = tuple[tuple[str, Argument], ...]
-"""The arguments of an event that both machines have, sorted by name."""
 
 
 class OpenCall(NamedTuple):
@@ -323,8 +313,11 @@ class _Product:
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
             every += [Key(event=self._called(call), phase="lost") for call in over]
             calls = tuple(call for call in calls if call not in over)
+        return self._instant_move(state, calls, instant, *every)
+
+    def _instant_move(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant, *seen: Key) -> _Move:
         taken = step_with_values(self.table, state, instant.row, instant.way, instant.to)
-        return _Move(taken, instant.to, calls, tuple(every))
+        return _Move(taken, instant.to, calls, seen)
 
     def _called(self, call: OpenCall) -> str:
         return self.belief_table.called(self.table.rows[call.row].event)
@@ -336,8 +329,7 @@ class _Product:
                 yield self._observation_move(state, others, seen, call.row)
         for instant in self.rules.instants(state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
-            taken = step_with_values(self.table, state, instant.row, instant.way, instant.to)
-            yield _Move(taken, instant.to, calls, ())
+            yield self._instant_move(state, calls, instant)
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
