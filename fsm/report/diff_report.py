@@ -206,7 +206,7 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
     lines: Iterable[str]
     match found:
         case Equivalent(scope=scope):
-            within = f", with {', '.join(scope)}" if scope else ""
+            within = f" for {', '.join(scope)}" if scope else ""
             lines = [f"the two machines are equivalent: no observation distinguishes them{within}"]
         case Distinguished():
             lines = _distinguishing_trace(found, (first, second))
@@ -273,8 +273,8 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
     document: dict[str, Json] = {"verdict": _WORDS[behaviour_answer(found)], "first": first, "second": second}
     document |= dict.fromkeys(_EVIDENCE)
     match found:
-        case Equivalent():
-            pass
+        case Equivalent(scope=scope):
+            document |= {"scope": list(scope)} if scope else {}
         case Distinguished():
             document |= {
                 "only": found.owner.name.lower(),

@@ -19,20 +19,23 @@ from random_data_machines import random_data_text
 from test_data import COUNT, HEAD, KEEP, TAKEN
 from thorough import TIMES
 
-from fsm.checker import decide, enumerated, refinement
+from fsm.checker import decide, enumerated, examine, refinement
 from fsm.checker.breadth_first import Limit
 from fsm.checker.equivalence import bisimilar, compare
 from fsm.checker.refinement import check_refines
 from fsm.errors import InputError
-from fsm.machine.claims import Follows, Refines
+from fsm.machine.claims import Follows, Refines, Specification
 from fsm.machine.evidence import Branching, Distinguished, Equivalent, Proved, Refuted, Unexplained
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
+from fsm.report.check_report import text
+from fsm.report.layout import Layout
 from fsm.trace import Observation
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
+    from fsm.machine.claims import Property
     from fsm.machine.evidence import Checked, Conclusion, EquivalenceResult, Run
 
 LIMIT = Limit(states=3_000)
@@ -205,6 +208,10 @@ def decided(claim: Refines | Follows, text: str) -> Checked:
     return decide(replace(stated(machine, 'always = "stays"'), claim=claim), tabulate(machine))
 
 
+def refines(machine: Machine, other: str) -> Property:
+    return replace(stated(machine, 'always = "stays"'), claim=Refines(other=machine_of(other)))
+
+
 @pytest.mark.parametrize(
     ("text", "other", "why"),
     [
@@ -223,6 +230,17 @@ def test_the_reason_is_given_if_machines_cannot_be_compared(text: str, other: st
     verdict = decided(Refines(other=machine_of(other)), text).verdict
 
     assert (verdict.why if isinstance(verdict, Unknown) else "") == why
+
+
+def test_the_report_shows_arguments_and_values() -> None:
+    right, wrong, _ = PLANTED["update"]
+    machine = machine_of(str(wrong))
+    asked = Specification(machine=machine, properties=(refines(machine, str(right)),))
+
+    said = " ".join(text([examine(asked)], Layout(width=100)).split())
+
+    assert "1 keep (x = 0) is asked on, n = 0 2 keep (x = 0) (done) on, n = 1 3 state observed on, n = 1" in said
+    assert "on, n = 1 is shown, which toy does not allow in on, n = 0" in said
 
 
 def test_a_variable_that_only_the_machine_shows_is_ignored() -> None:
