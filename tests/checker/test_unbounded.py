@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+import random_timers
 from machines import edited, machine_of
 from naive_data import Unrolled, written
 from random_claims import stated
@@ -150,3 +151,18 @@ def random_claim(chance: random.Random, machine: Machine) -> str:
     event = chance.choice([*machine.events])
     word = chance.choice((f"is {state} and ", f"{event} happens and ", ""))
     return f'never = "{word}{name} {chance.choice(("==", "!="))} {value}"'
+
+
+@pytest.mark.slow
+def test_machines_with_timers_have_the_same_verdicts() -> None:
+    found: Counter[type] = Counter()
+    for seed in range(4 * TIMES):
+        machine = machine_of(random_timers.machine(random.Random(seed)).model())
+        for state in machine.states:
+            solved, searched = verdicts(machine, f'never = "is {state}"')
+            found[type(solved)] += 1
+
+            assert type(solved) is type(searched)
+            assert getattr(solved, "length", 0) == getattr(searched, "length", 0)
+
+    assert {*found} == {Proved, Refuted}
