@@ -38,6 +38,7 @@ def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.Monke
     with zipfile.ZipFile(file, "w") as packed:
         for path in (door, door.parent.parent / "properties" / "door.toml"):
             packed.write(path, f"fsm/_shipped/{path.parent.name}/{path.name}")
+    library.home()  # is cached, and must not become the folder of this test
     monkeypatch.setattr(library, "files", lambda _: zipfile.Path(file, "fsm/"))
 
     home = library.home.__wrapped__()
@@ -140,8 +141,67 @@ def test_what_is_likely_meant_is_told(
         assert ("container-status" in str(caught.value)) == (name == "zebra")
 
 
+@pytest.mark.parametrize("model", ["door.toml", "properties/door.toml", "models/door.toml"])
+def test_the_model_of_a_property_file_is_found_beside_it(model: str, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "properties").mkdir()
+    (tmp_path / model).write_text(DOOR, encoding="utf-8")
+    (tmp_path / "properties" / "stated.toml").write_text(STATED, encoding="utf-8")
+
+    assert Path(claims(str(tmp_path / "properties" / "stated.toml")).machine.path) == tmp_path / model
+
+
+def test_a_property_file_with_the_name_of_its_machine_is_not_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "door.toml").write_text(STATED, encoding="utf-8")
+
+    assert claims(str(tmp_path / "claims" / "door.toml")).machine.name == "door"
+
+
+@pytest.mark.parametrize("name", ["door", "dor"])
+def test_a_property_file_is_told_how_to_name_a_model_elsewhere(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint is a path from the folder of the property file, and following it finds the model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    stated = tmp_path / "tests" / "properties" / "door.toml"
+    stated.parent.mkdir(parents=True)
+    stated.write_text(STATED.replace('"door"', f'"{name}"'), encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        claims(str(stated))
+    assert caught.value.problems[0].hint == f"did you mean {Path('..', '..', 'door.toml')}?"
+    stated.write_text(STATED.replace('"door"', '"../../door.toml"'), encoding="utf-8")
+    assert claims(str(stated)).machine.name == "door"
+
+
 def test_a_shipped_name_is_that_also_where_a_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cri-pod").mkdir()
     monkeypatch.chdir(tmp_path)
 
     assert "cri-pod" == load("cri-pod").name
+
+
+HOUSE = "examples/models/systems/house.toml"
+
+
+def test_the_wrong_kind_of_model_is_refused_with_the_call_that_loads_it(door: Path) -> None:
+    for name in ("node", HOUSE):
+        with pytest.raises(InputError, match="a system, but a machine is needed") as refused:
+            fsm.load(name)
+        assert f"in Python, fsm.load_system({name!r}) loads" in refused.value.problems[0].hint
+        assert fsm.load_system(name).parts
+    for name in ("cri-pod", str(door)):
+        with pytest.raises(InputError, match="a machine, but a system is needed") as refused:
+            fsm.load_system(name)
+        assert f"in Python, fsm.load({name!r}) loads" in refused.value.problems[0].hint
+        assert fsm.load(name).states
+
+
+def test_a_broken_system_is_still_refused_for_its_own_errors(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("", encoding="utf-8")
+
+    with pytest.raises(InputError, match="'system' is missing"):
+        fsm.load_system(tmp_path / "empty.toml")
