@@ -26,6 +26,7 @@ from fsm.sut import (
     Stimulus,
     Tidy,
     UnsupportedError,
+    UntimelyError,
     arranger,
 )
 from fsm.trace import shown_text
@@ -91,6 +92,7 @@ class Execution:
             if self._emitting is not None:
                 self._emitting.outputs()
             self.memory.look()
+            self.clock.began()
         except (Exception, SystemExit) as error:
             raise FailedError(Failure(broken=f"the SUT cannot be reset: {describe_error(error)}")) from error
         table, start = self.oracle.plan.valued, self.oracle.plan.start.state
@@ -102,8 +104,18 @@ class Execution:
     def take(self, step: Stimulus) -> bool:
         """Take *step* if it applies and is supported. Return whether it was taken.
 
-        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field.
+        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field. If the
+        time that passes prevents a judgement, begin a new test.
         """
+        doing = (self.point, step.event, step.stage) if self.point is not None else None
+        try:
+            return self._take(step)
+        except UntimelyError:
+            self.cover.untimely.update([doing] if doing and step.stage != "wait" else [])
+            self.reset()
+            return False
+
+    def _take(self, step: Stimulus) -> bool:
         if step.stage in {"crash", "wait"}:
             return self._crash(step) if step.stage == "crash" else self._wait(step.event)
         if self._is_inapplicable(step):
@@ -338,6 +350,7 @@ class Execution:
         if tested is None:
             raise UnsupportedError(step.event)
         reply = self.clock.pass_time(time) if time else getattr(tested, step.stage)(step.event, **dict(step.args))
+        self.clock.note_time(step, self.point, time)
         shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
