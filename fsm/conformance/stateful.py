@@ -156,7 +156,8 @@ def walker(
                     self.walk.finish()
 
     rules = {
-        f"do_{event}".replace("-", "_"): (event, each) for event, each in _strategies(plan, strategies or {}).items()
+        f"do_{event}".replace("-", "_"): (event, each)
+        for event, each in argument_strategies(plan, strategies or {}).items()
     }
     made = {name: _argument_rule(name, event, each) for name, (event, each) in rules.items()}
     name = f"Conformance[{plan.table.machine.name}]"
@@ -164,7 +165,7 @@ def walker(
     return type(name, (Conformance,), {**own, **made, **{each.__name__: each for each in more}})
 
 
-def _strategies(plan: Plan, strategies: Strategies) -> Strategies:
+def argument_strategies(plan: Plan, strategies: Strategies) -> Strategies:
     """Return a strategy for each argument of each event: one of *strategies*, or one for the declared values.
 
     Raise ``ValueError`` if there is no such event or argument.
