@@ -204,11 +204,9 @@ class Asynchronous:
                     break
         except (Exception, SystemExit) as error:  # noqa: BLE001  (all are findings)
             found.append(str(error) if isinstance(error, BrokenError) else f"close {raised(error)}")
-        leaked = [each for each in loop.tasks if not each.done()]
-        names = [getattr(each.get_coro(), "__qualname__", "a task") for each in leaked]
-        found += [
-            f"the task {name} has not ended; it waits{_where(task)}" for name, task in zip(names, leaked, strict=True)
-        ]
+        for task in (each for each in loop.tasks if not each.done()):
+            name = getattr(task.get_coro(), "__qualname__", "a task")
+            found.append(f"the task {name} has not ended; it waits{_where(task)}")
         found += loop.faults
         found += [f"nobody retrieved an exception: the SUT {raised(error)}" for error in loop.unretrieved()]
         self._note_waiting()
@@ -324,10 +322,6 @@ async def _called(method: Callable[..., object], *args: str) -> object:
 
 def _is_background(waiting: Waiting) -> bool:
     return waiting.call is None or waiting.call.task.done()
-
-
-def _name(task: asyncio.Task[Any]) -> str:
-    return str(getattr(task.get_coro(), "__qualname__", "without a name"))
 
 
 def _where(task: asyncio.Task[Any]) -> str:

@@ -169,6 +169,9 @@ class Cover:
         if (edge.source, edge.step) not in self._taken:
             self.hopeless.add((edge.source, edge.step))
 
+    def leave_out(self, doing: Doing, why: str) -> None:
+        self.unsupported[doing] = "" if why == doing[1] else why
+
     def took(self, edge: Edge) -> bool:
         return (edge.source, edge.step) in self._taken
 

@@ -358,6 +358,13 @@ def test_a_timer_may_end_a_call_in_progress(kind: str, sut: type[Caller], *, fai
 
 
 @pytest.mark.parametrize("kind", ["signal", "hidden"])
+def test_hypothesis_finds_a_timer_that_ends_a_call_too_early(kind: str) -> None:
+    with pytest.raises(AssertionError, match="the timer limit must"):
+        run_state_machine_as_test(stateful(calling(kind), ShortLimit), settings=QUICK)
+    run_state_machine_as_test(stateful(calling(kind), Caller), settings=QUICK)
+
+
+@pytest.mark.parametrize("kind", ["signal", "hidden"])
 def test_a_call_that_may_end_by_itself_is_not_mistaken_for_a_timer(kind: str) -> None:
     """The model says that the call may also fail at any time, and no test causes that."""
     unanswered = ', { name = "unanswered", to = "idle", reply = "FAILED" }'

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import Phase, find, settings
 from hypothesis.errors import NoSuchExample
 from machines import machine_of
 
-from fsm.conformance.lookup import SutRequest, factory_of
+from fsm.conformance.lookup import factory_of
 from fsm.conformance.plan import Plan
+from fsm.conformance.scheme import SutRequest
 from fsm.conformance.stateful import argument_strategies
 from fsm.machine.table import tabulate
 
@@ -52,7 +55,7 @@ def test_arguments_are_in_the_range_beside_constants_and_far_beyond_a_scope() ->
     assert is_drawn("amount", *range(100_000, 2_000_000))
     assert is_drawn("tip", 333)
     assert is_drawn("tip", 334)
-    assert is_drawn("card", True)
+    assert is_drawn("card", *[True])
     assert is_drawn("kind", "b")
 
 
@@ -76,6 +79,6 @@ class Payment:
 
 def test_a_time_limit_does_not_keep_arguments_away() -> None:
     name = f"{__name__}:Payment"
-    sut = factory_of(f"python:{name}", SutRequest(rest=name, machine=PAY, timeout=30))()
+    sut: Any = factory_of(f"python:{name}", SutRequest(rest=name, machine=PAY, timeout=30))()
 
     assert sut.do("pay", amount=70_000, tip=0, card=True, kind="a") == "ok"
