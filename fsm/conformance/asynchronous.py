@@ -61,9 +61,7 @@ def made(factory: Callable[[], SUT | AsyncSUT], machine: Machine, *, timeout: fl
     of = f"python:{sut.__module__}:{getattr(sut, '__qualname__', type(sut).__qualname__)}"
     own = ("begin", "end", *(["advance"] if machine.timers and "advance" not in methods else []))
     if hands := [name for name in own if hasattr(sut, name)]:
-        hint = (
-            "remove them: a call that waits is in progress, fsm ends it, and fsm lets the time of the event loop pass"
-        )
+        hint = "remove them: a call that waits is in progress, and fsm ends it and lets the time of the loop pass"
         raise refused(of, "FSM622", f"it has async methods and also its own {' and '.join(hands)}", hint)
     for name in ("shows", "outputs", "fields", "record", "arrange", "arrange_stage"):
         if inspect.iscoroutinefunction(getattr(sut, name, None)):

@@ -25,7 +25,6 @@ from fsm.language.vocabularies import WrittenJoint, WrittenStep, WrittenSystem, 
 from fsm.machine import ANY_ERROR
 from fsm.machine.conditions import Not
 from fsm.machine.product.system import System
-from fsm.machine.terms import Term
 from fsm.mutation.data_mutants import DataMutants
 
 
@@ -154,14 +153,11 @@ class _CellMutants:
 
 def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
     ways = model.outcomes(cell, state, kind)
-    return ways and frozenset(
-        (way.to, frozenset(way.reply), way.emits, way.begins, way.when and way.when.means, *_updates(way))
-        for way in ways
-    )
+    return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins, _data(way)) for way in ways)
 
 
-def _updates(way: model.Outcome) -> Iterator[tuple[str, Term]]:
-    return ((each.variable, each.term) for each in way.updates)
+def _data(way: model.Outcome) -> object:
+    return way.when and way.when.means, frozenset((each.variable, each.term) for each in way.updates)
 
 
 def _without_unreachable_ends(machine: model.Machine) -> model.Machine:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from fsm.machine import Outcome
-from fsm.machine.conditions import All, Compare, Condition, Not, WrittenCondition, atoms, mapped
+from fsm.machine.conditions import All, Compare, Condition, Not, atoms, mapped
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable, names_in, term_text
 
 Ways: TypeAlias = tuple[Outcome, ...]
@@ -54,10 +54,12 @@ class DataMutants:
             yield f"{other.text(self.known)} instead of {of.text(self.known)}", partial(_instead, of, other)
 
     def _conjuncts(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
-        parts = way.when.means.of if way.when and isinstance(way.when.means, All) else ()
+        if way.when is None or not isinstance(way.when.means, All):
+            return
+        parts = way.when.means.of
         for number, _ in enumerate(parts):
             rest = All(of=(*parts[:number], *parts[number + 1 :]))
-            yield f"drops condition {number + 1}", _with_condition(way, rest)
+            yield f"drops condition {number + 1}", replace(way, when=replace(way.when, means=rest))
 
     def _updates(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
         for number, update in enumerate(way.updates):
@@ -83,11 +85,7 @@ class DataMutants:
 
 
 def _edited(way: Outcome, edit: Edit) -> Outcome:
-    return _with_condition(way, mapped(way.when.means, edit)) if way.when else way  # type: ignore[arg-type]
-
-
-def _with_condition(way: Outcome, means: Condition) -> Outcome:
-    return replace(way, when=WrittenCondition(text=way.when.text if way.when else "", means=means))
+    return replace(way, when=replace(way.when, means=mapped(way.when.means, edit))) if way.when else way  # type: ignore[arg-type]
 
 
 def _instead(of: Compare, other: Compare, each: Compare) -> Compare:
