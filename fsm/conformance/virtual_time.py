@@ -31,11 +31,23 @@ class VirtualTimers(Clocks):
         of = (each for each in self.timers if each.event == step.event and step.stage == "do")
         return next((each for each in of if here is None or self.runs(each, here)), None)
 
-    def possible(self, timer: Timer) -> bool:
-        """Return whether *timer* runs, and must fire before any other timer may fire."""
-        return timer.name in self.since and self.over(timer) < self.quiet(
+    def possible(self, timer: Timer, here: Point | None) -> bool:
+        """Return whether *timer* runs, and must fire before any other timer may fire, also one that it starts."""
+        if timer.name not in self.since or self.over(timer) >= self.quiet(
             each for each in self.timers if each is not timer
-        )
+        ):
+            return False
+        window = self.over(timer) - max(0, self.quiet([timer]))
+        started = (each for each in self.timers if each is timer or each.name not in self.since)
+        fires = Stimulus(timer.event)
+        return all(window < each.earliest - each.margin for each in started if self._may_run(each, here, fires))
+
+    def _may_run(self, timer: Timer, here: Point | None, step: Stimulus) -> bool:
+        """Return whether *timer* may run after *step* or a stage of it."""
+        edges = self._plan.alternatives(here, step.event, step.stage, step.args) if here else ()
+        states = [way.to for edge in edges for way in edge.ways]
+        known = edges and all(edge.to for edge in edges)
+        return not known or any(self.runs(timer, Point(state)) for state in states)
 
     def over(self, timer: Timer) -> int:
         """Return the time after which *timer* must have fired."""
@@ -85,13 +97,11 @@ class VirtualTimers(Clocks):
         self._taken = waited + (rest if rest > _ROUNDED else 0)
         if self._taken == waited:
             return
-        edges = self._plan.alternatives(here, step.event, step.stage, step.args) if here and not waited else ()
         for timer in self.timers:
             ran = self.runs(timer, here)
-            known = edges and all(each.to for each in edges) and (not ran or timer.name in self.since)
-            may_run = ran or any(self.runs(timer, Point(way.to)) for edge in edges for way in edge.ways)
             quiet = timer.earliest - timer.margin - self.since.get(timer.name, 0)
-            if not known or (may_run and quiet <= self._taken):
+            unknown = here is None or waited or (ran and timer.name not in self.since)
+            if unknown or (quiet <= self._taken and (ran or self._may_run(timer, here, step))):
                 raise UntimelyError
 
     def began(self) -> None:

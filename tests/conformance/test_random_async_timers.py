@@ -100,7 +100,8 @@ def failed(machine: Machine, seed: int, *, late: float = 0.0, forgets: bool = Fa
 
 def test_only_classes_with_a_wrong_timer_fail() -> None:
     found = []
-    for seed in range(amount(6, night=60)):
+    # In machine 162, a timer starts another one that may fire before it must have fired itself.
+    for seed in range(158, 158 + amount(6, night=60)):
         machine = random_timed(random.Random(seed))
         assert not failed(machine, seed), seed
         found += [
