@@ -9,8 +9,8 @@ from fsm.machine import Outcome
 from fsm.machine.conditions import All, Compare, Condition, Not, atoms, mapped
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable, names_in, term_text
 
-Ways: TypeAlias = tuple[Outcome, ...]
-Edit: TypeAlias = Callable[[Compare], Condition]
+CellWays: TypeAlias = tuple[Outcome, ...]
+ComparisonEdit: TypeAlias = Callable[[Compare], Condition]
 
 _SHIFTS: Final = (1, -1)
 
@@ -26,7 +26,7 @@ class DataMutants:
     def known(self) -> Mapping[str, Variable]:
         return {**self.data, **self.arguments}
 
-    def changes(self, ways: Ways) -> Iterator[tuple[str, Outcome | None, Ways]]:
+    def changes(self, ways: CellWays) -> Iterator[tuple[str, Outcome | None, CellWays]]:
         """Yield each error: its name, the outcome that has it, or ``None`` if all have it, and *ways* with the error.
 
         Many errors in only one condition leave gaps or overlaps, which the language rejects. So each error is also
@@ -39,12 +39,12 @@ class DataMutants:
             for name, instead in (*edits, *self._conjuncts(way), *self._updates(way)):
                 yield name, way, (*ways[:index], instead, *ways[index + 1 :])
 
-    def _edits(self, ways: Iterable[Outcome]) -> Iterator[tuple[str, Edit]]:
+    def _edits(self, ways: Iterable[Outcome]) -> Iterator[tuple[str, ComparisonEdit]]:
         found = (atom for way in ways if way.when for atom in atoms(way.when.means))
         for comparison in dict.fromkeys(each for each in found if isinstance(each, Compare)):
             yield from self._comparisons(comparison)
 
-    def _comparisons(self, of: Compare) -> Iterator[tuple[str, Edit]]:
+    def _comparisons(self, of: Compare) -> Iterator[tuple[str, ComparisonEdit]]:
         yield f"not {of.text(self.known)}", lambda each: Not(of=each) if each == of else each
         shifts = _SHIFTS if all(self.known[name].number for name in of.names) else ()
         others = [replace(of, right=_shifted(of.right, shift)) for shift in shifts]
@@ -84,7 +84,7 @@ class DataMutants:
                     yield _renamed(term, name, other)
 
 
-def _edited(way: Outcome, edit: Edit) -> Outcome:
+def _edited(way: Outcome, edit: ComparisonEdit) -> Outcome:
     return replace(way, when=replace(way.when, means=mapped(way.when.means, edit))) if way.when else way  # type: ignore[arg-type]
 
 

@@ -27,7 +27,7 @@ def random_timed(chance: random.Random) -> Machine:
             runs = chance.sample(STATES, chance.randint(1, 3))
             moves = ", ".join(f'{state} = {{ to = "{chance.choice(STATES)}" }}' for state in runs)
             after = chance.choice((5, 20, 30))
-            restarts = [f"e{each}" for each in range(3) if chance.random() < 0.3]  # noqa: PLR2004
+            restarts = [f"e{each}" for each in range(3) if chance.random() < 0.3]
             lines.append(
                 f'[event.t{number}]\nkind = "{chance.choice(("signal", "hidden"))}"\nabout = ""\n'
                 f'moves = {{ {moves} }}\ncannot = ["*"]\n'

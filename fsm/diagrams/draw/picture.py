@@ -182,8 +182,7 @@ class _PictureBuilder:
 
     @property
     def states(self) -> list[str]:
-        met = {state for (_, state), count in self.marks.counts.items() if count}
-        kept = met | self.marks.states | self.marks.failed
+        kept = self.marks.states | self.marks.failed | {state for (_, state), met in self.marks.counts.items() if met}
         every = bool(self.machine.profile) or "profiles" in self.show
         return [state for state in self.machine.states if every or state not in self.only or state in kept]
 
@@ -256,7 +255,7 @@ class _PictureBuilder:
                 self.labels[source, target] = dict.fromkeys(labels)
 
     def picture(self) -> Picture:
-        passing = {state for event in self.machine.events.values() for state in event.ends}
+        passing = {way.to for event in self.machine.events.values() for way in event.outcomes() if way.begins}
         seen = (self.marks.seen,) if self.marks.seen is not None else ()
         met = Counter[str]()
         for (_, state), count in self.marks.counts.items():
@@ -341,12 +340,12 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     """Return *labels* with each event only once, and without errors if any of the labels is a success.
 
-    Labels for deviations, and for cells that ignore, refuse or do not specify the event, are also kept.
+    Labels that change variables, deviate, ignore, refuse or do not specify the event are also kept.
     """
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str, str, str], EdgeLabel] = {}
     for label in labels:
-        if label.deviates or label.cell != "moves" or not (label.error and fine):
+        if label.effect or label.deviates or label.cell != "moves" or not (label.error and fine):
             kept.setdefault((label.event, label.deviates, label.cell, label.guard, label.effect), label)
     return tuple(kept.values())
 
