@@ -9,7 +9,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from fsm.machine.terms import COMPARISONS, NEGATED, Comparator, Range, Term, Values, bounds, evaluator, names_in
+from fsm.machine.terms import (
+    COMPARISONS,
+    NEGATED,
+    Comparator,
+    Range,
+    Term,
+    Values,
+    Variable,
+    bounds,
+    evaluator,
+    names_in,
+    term_text,
+)
 
 T = TypeVar("T")
 
@@ -111,6 +123,10 @@ class Compare:
     @property
     def names(self) -> tuple[str, ...]:
         return (*names_in(self.left), *names_in(self.right))
+
+    def text(self, known: Mapping[str, Variable]) -> str:
+        left, right = term_text(self.left, self.right, known), term_text(self.right, self.left, known)
+        return f"{left} {self.comparison} {right}"
 
 
 Atom: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits | Compare

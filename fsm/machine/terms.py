@@ -213,3 +213,17 @@ def bounds(term: Term, box: Mapping[str, Range]) -> Range:
 def assignments(variables: Iterable[Variable], values: Values) -> tuple[str, ...]:
     """Format *values* of *variables*: ``attempts = 2``."""
     return tuple(f"{each.name} = {each.text(value)}" for each, value in zip(variables, values, strict=True))
+
+
+def term_text(term: Term, beside: Term, known: Mapping[str, Variable]) -> str:
+    """Format *term*, which is compared with the term *beside*. *known* has the variables and arguments by name."""
+    match term:
+        case Constant(value=value):
+            return known[beside.name].text(value) if isinstance(beside, Read) else str(value)
+        case Read(name=name):
+            return name
+        case Combined(operator=operator, left=left, right=right):
+            one, other = term_text(left, left, known), term_text(right, right, known)
+            return f"{operator}({one}, {other})" if operator in {"min", "max"} else f"{one} {operator} {other}"
+        case _:
+            assert_never(term)
