@@ -172,7 +172,8 @@ def _outputs(condition: Condition) -> set[str]:
 class JointListener(OutputListener):
     def __init__(self, system: System, claim: Follows, other: Machine) -> None:
         table = tabulate(other)
-        super().__init__(table, table)
+        super().__init__(table, table, exact=True)
+        self.shared = {}  # signals are found by ``observed``
         self._of = claim.of
         self._known = {event.name for event in other.events.values() if event.kind == "signal"}
         self._suffixes = {copy.digit: copy.suffix for copy in system.copies}

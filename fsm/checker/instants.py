@@ -112,12 +112,6 @@ class StepCache:
         return valuations(self.table) if self.like is None else None
 
     @cached_property
-    def _size_with_data(self) -> tuple[Counts, int]:
-        if self.valuations is None:
-            raise TypeError("this is defined for a machine with data")
-        return self.valuations.size(self.steps(), WITHIN)
-
-    @cached_property
     def _symmetry(self) -> Symmetry | None:
         return Symmetry(self.table) if self.like is None and is_foldable(self.table) else None
 
@@ -144,7 +138,7 @@ class StepCache:
         if not isinstance(table := self.table, InProgress | SystemTable) or table.data is None:
             return (), 0
         if self.valuations is not None:
-            return table.data.scope, self._size_with_data[1]
+            return table.data.scope, self.valuations.size(self.steps(), WITHIN)[1]
         beyond = (table.beyond_scope.get((state, row.index), 0) for state in self.reached for row in table.rows)
         return table.data.scope, sum(beyond)
 

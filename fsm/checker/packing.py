@@ -51,6 +51,8 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
 class ArraySearch(Protocol):
     """The interface of :class:`fsm.checker.packed.valuations.Valuations`, which depends on modules below this one."""
 
+    table: InProgress
+
     def search(self, successors: Any, sought: Any, limit: Limit) -> Any: ...  # noqa: ANN401  (as above)
 
     def size(self, successors: Any, limit: Limit) -> tuple[Counts, int]: ...  # noqa: ANN401  (as above)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, InstantStep, SequenceNode, StepCache, Successors, holds, system_table
+from fsm.checker.packing import ArraySearch
 from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
 from fsm.machine.guards import may_agree
-from fsm.machine.in_progress import InProgress
 from fsm.machine.terms import Values
 
 if TYPE_CHECKING:
@@ -128,21 +128,18 @@ def _path_through(
         places = [(number(locals_), held) for locals_, held in nodes]
         return along(places, automaton.following), quick.counts(nodes)
     if stepping.valuations is not None:
-        return _through_valuations(automaton, stepping, limit)
+        return _through_valuations(automaton, stepping.valuations, limit)
     found: SearchResult[SequenceNode] = search(automaton.start, automaton.following, limit=limit)
     return found.path, found.counts
 
 
 def _through_valuations(
-    automaton: SequenceAutomaton, stepping: StepCache, limit: Limit
+    automaton: SequenceAutomaton, valuations: ArraySearch, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts]:
-    table, sought = stepping.table, (automaton.sequence, automaton.reset, automaton.start[1])
-    if stepping.valuations is None or not isinstance(table, InProgress):
-        raise TypeError("this is defined for a machine with data")
-    found = stepping.valuations.search(automaton.steps, sought, limit)
+    found = valuations.search(automaton.steps, (automaton.sequence, automaton.reset, automaton.start[1]), limit)
     if found.path is None:
         return None, found.counts
-    places = [(table.number(state, (), values, ()), held) for state, values, held in found.path]
+    places = [(valuations.table.number(state, (), values, ()), held) for state, values, held in found.path]
     return along(places, automaton.following), found.counts
 
 

@@ -13,7 +13,6 @@ from fsm.machine.terms import (
     COMPARISONS,
     NEGATED,
     Comparator,
-    Constant,
     Range,
     Term,
     Values,
@@ -130,6 +129,10 @@ class Compare:
     def names(self) -> tuple[str, ...]:
         return (*names_in(self.left), *names_in(self.right))
 
+    def text(self, known: Mapping[str, Variable]) -> str:
+        left, right = term_text(self.left, self.right, known), term_text(self.right, self.left, known)
+        return f"{left} {self.comparison} {right}"
+
 
 Atom: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits | Compare
 Condition: TypeAlias = Atom | Not | All | Some
@@ -227,14 +230,6 @@ def comparisons_over(
         return compared if copies is None else replace(compared, copies=copies)
 
     return mapped(condition, left)
-
-
-def comparison_text(condition: Compare, known: Mapping[str, Variable]) -> str:
-    """Return *condition* as people write it.  *known* has the variables and arguments that it may read."""
-    variable = next((known[name] for name in condition.names if name in known), None)
-    if variable and variable.truth and (condition.comparison, condition.right) == ("==", Constant(value=1)):
-        return term_text(condition.left, variable)
-    return f"{term_text(condition.left, variable)} {condition.comparison} {term_text(condition.right, variable)}"
 
 
 def certainly(condition: Condition, *, negated: bool = False) -> Condition:

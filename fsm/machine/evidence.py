@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -175,11 +175,14 @@ class Proved(Holds):
     """The property holds in the whole reachable state space.
 
     ``witnesses`` are the runs whose existence the property claims.  If the property was proved for any number of
-    copies of a part, ``any_number`` names the part.
+    copies of a part, ``any_number`` names the part.  In a comparison of machines, ``scope`` lists the ranges of both
+    outside which values were not searched, and ``cut`` is the number of steps that lead outside.
     """
 
     witnesses: tuple[Run, ...] = ()
     any_number: str = ""
+    scope: tuple[str, ...] = field(default=(), repr=False)
+    cut: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +320,9 @@ class Observable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent(Holds):
-    """The two machines are weakly bisimilar."""
+    """The two machines are weakly bisimilar, at least for arguments in ``scope``."""
+
+    scope: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

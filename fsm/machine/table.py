@@ -114,7 +114,12 @@ class Table:
         return self.states[state]
 
     @property
-    def anywhere(self) -> range:  # the states that are possible if nothing is known about an entity
+    def size(self) -> int:
+        """The number of states, in which all values are unknown."""
+        return len(self.states)
+
+    @property
+    def anywhere(self) -> Sequence[int]:  # the states that are possible if nothing is known about an entity
         return range(len(self.states))
 
     def placed(self, row: int, _given: Mapping[str, Argument]) -> int:

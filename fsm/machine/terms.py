@@ -221,30 +221,25 @@ def bounds(term: Term, box: Mapping[str, Range]) -> Range:
             assert_never(term)
 
 
-def term_text(term: Term, of: Variable | None = None) -> str:
-    """Return *term* as people write it.  *of* is a variable with values of the same type.
+def assignments(variables: Iterable[Variable], values: Values) -> tuple[str, ...]:
+    """Format *values* of *variables*: ``attempts = 2``."""
+    return tuple(f"{each.name} = {each.text(value)}" for each, value in zip(variables, values, strict=True))
 
-    >>> term_text(Combined(operator="max", left=Read(name="n"), right=Constant(value=2)))
-    'max(n, 2)'
-    """
+
+def term_text(term: Term, beside: Term, known: Mapping[str, Variable]) -> str:
+    """Format *term*, which is compared with the term *beside*. *known* has the variables and arguments by name."""
     match term:
         case Constant(value=value):
-            return of.text(value) if of else str(value)
+            return known[beside.name].text(value) if isinstance(beside, Read) else str(value)
         case Read(name=name):
             return name
         case Combined(operator="+" | "-" as operator, left=left, right=Combined(operator="+" | "-") as right):
             # There are no parentheses in terms: a - (b + c) is a - b - c.
-            other: Operator = right.operator if operator == "+" else "-" if right.operator == "+" else "+"
+            last: Operator = right.operator if operator == "+" else "-" if right.operator == "+" else "+"
             less = Combined(operator=operator, left=left, right=right.left)
-            return term_text(Combined(operator=other, left=less, right=right.right))
-        case Combined(operator="+" | "-" as operator, left=left, right=right):
-            return f"{term_text(left)} {operator} {term_text(right)}"
+            return term_text(Combined(operator=last, left=less, right=right.right), beside, known)
         case Combined(operator=operator, left=left, right=right):
-            return f"{operator}({term_text(left)}, {term_text(right)})"
+            one, other = term_text(left, left, known), term_text(right, right, known)
+            return f"{operator}({one}, {other})" if operator in {"min", "max"} else f"{one} {operator} {other}"
         case _:
             assert_never(term)
-
-
-def assignments(variables: Iterable[Variable], values: Values) -> tuple[str, ...]:
-    """Format *values* of *variables*: ``attempts = 2``."""
-    return tuple(f"{each.name} = {each.text(value)}" for each, value in zip(variables, values, strict=True))

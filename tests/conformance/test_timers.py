@@ -260,6 +260,41 @@ def test_time_passes_earlier_if_another_timer_would_fire_first(kind: str) -> Non
     assert isinstance(conform(machine, Forgets, examples=0).verdict, Fails)
 
 
+@pytest.mark.parametrize("first", [29.0, 30.0, 31.0])
+@pytest.mark.parametrize(("second", "fails"), [(29.0, False), (31.0, False), (20.0, True), (40.0, True)])
+def test_a_timer_that_another_one_starts_has_started_when_that_one_fired(
+    first: float, second: float, *, fails: bool
+) -> None:
+    """The first timer may fire at any time within its tolerance, and the test does not see when."""
+    timers = (("a", "b", "one"), ("b", "c", "two"))
+    machine = machine_of(
+        '[machine]\nname = "chain"\ntitle = "t"\nabout = "a"\nsource = "s"\ninitial = "a"\n[states]\n'
+        + "".join(f'{state} = {{ about = "" }}\n' for state in "abc")
+        + "".join(
+            f'[event.{event}]\nabout = ""\nmoves = {{ {state} = "{to}" }}\ncannot = ["*"]\n'
+            f'[timer.{event}-timer]\nin = ["{state}"]\nevent = "{event}"\nafter = "30 s"\ntolerance = "1 s"\n'
+            for state, to, event in timers
+        )
+    )
+
+    class Chain:
+        def reset(self) -> None:
+            self.now = 0.0
+
+        def do(self, event: str) -> str:
+            raise fsm.UnsupportedError(event)
+
+        def advance(self, seconds: float) -> None:
+            self.now += seconds
+
+        def shows(self) -> str:
+            return "a" if self.now < first else "b" if self.now < first + second else "c"
+
+        def close(self) -> None: ...
+
+    assert bool(conform(machine, Chain, examples=10).failures) == fails
+
+
 def test_an_order_that_no_times_allow_is_reported_and_does_not_fail() -> None:
     machine = machine_of(
         TWO.replace("KIND", "signal")

@@ -6,7 +6,7 @@ therefore keep the arguments with which they began, and all rules for calls appl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,8 +63,7 @@ class ValuedTable(Table):
         return self.known[state, row]
 
     def _step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        (bare, values), (plain, arguments) = self.numbers.listed[state], self.called.listed[row]
-        found = self.data.outcomes(self.of.step(bare, plain), plain, values, arguments)
+        found = self._outcomes(*self.numbers.listed[state], *self.called.listed[row])
         if found is None:
             return None
         first = len(self.ways)
@@ -73,6 +72,11 @@ class ValuedTable(Table):
             self.ways.append(replace(way, index=len(self.ways), to=to, given=self.given(row)))  # type: ignore[attr-defined]  # a list
             self.origin.append((row, state))  # type: ignore[attr-defined]
         return tuple(self.ways[first:])
+
+    def _outcomes(
+        self, bare: int, values: Values, plain: int, arguments: Values
+    ) -> Collection[tuple[Way, Values]] | None:
+        return self.data.outcomes(self.of.step(bare, plain), plain, values, arguments)
 
     def number(self, bare: int, values: Values) -> int:
         if len(self.known) >= self.most and (bare, values) not in self.numbers:
@@ -84,8 +88,12 @@ class ValuedTable(Table):
         return number
 
     @property
-    def anywhere(self) -> range:
-        return range(len(self.of.states))
+    def size(self) -> int:
+        return len(self.of.states)
+
+    @property
+    def anywhere(self) -> Sequence[int]:
+        return range(self.size)
 
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]

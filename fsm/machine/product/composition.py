@@ -92,7 +92,7 @@ class Composition:
 
     def updates(self, run: JointRun) -> tuple[DataUpdate, ...]:
         return tuple(
-            DataUpdate(variable=name, term=term, text=term_text(term, self.of[name]))
+            DataUpdate(variable=name, term=term, text=term_text(term, Read(name=name), self.of))
             for name, term in run.values.items()
         )
 

@@ -23,7 +23,6 @@ from fsm.machine.conditions import (
     Condition,
     Not,
     Some,
-    comparison_text,
     comparisons_over,
 )
 from fsm.machine.table import Done, Table, Way
@@ -239,7 +238,7 @@ class System:
             case At():
                 return self._at_text(condition)
             case Compare():
-                return comparison_text(condition, {**self.data, **arguments})
+                return condition.text({**self.data, **arguments})
             case _:
                 return str(condition)
 
