@@ -168,17 +168,17 @@ class TimerWatch:
         if True not in runs:
             return None
         acted = self._acted(seen, event)
-        ran = running is not None
+        ran, fires = running is not None, event == timer.event and not seen.phase
         rows = self._table.rows
         pending = (sum(rows[call.row].event.name in timer.restarts for call in each.pending) for each in after)
         going = max(pending) - (seen.phase == "request" and event in timer.restarts)
         if running is None:
             entered = acted if event else (seen_at(entry.seen) if entry else None)
-            outside = entry is not None or True not in self._runs(timer, before)
+            outside = entry is not None or fires or True not in self._runs(timer, before)
             running = Running(line=place, earliest=entered if outside else None, restarting=going, asked=entered)
-        elif event == timer.event and not seen.phase:
+        elif fires:
             running = Running(line=place, earliest=acted, restarting=going, asked=acted, unbounded=running.unbounded)
-        if event in timer.restarts and (ran or seen.phase == "request"):
+        if event in timer.restarts and (ran or seen.phase == "request" or not (entry or seen.phase)):
             self._restart(running, seen, place, acted, now)
         if running.latest is None and runs == {True} and not running.restarting:
             running.latest = now
