@@ -312,7 +312,7 @@ class Execution:
         if step.event not in plan.table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
         going = {plan.bare(point(each)).call for each in self.belief}
-        if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer):
+        if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer, self.point):
             self.cover.untimely.update(self.clock.untimely(timer, self.point))
             return True
         if step.stage == "do":

@@ -10,12 +10,20 @@ from fsm.sut import SUT, Clocked, Stimulus
 
 
 class VirtualTimers(Clocks):
-    """The timers of a test.  There are no ``timers`` without a virtual clock, and no times after an unknown step."""
+    """The timers of a test.  There are no ``timers`` without a virtual clock, and no times after an unknown step.
+
+    A timer that the event of another one has started may have started earlier than ``since`` says, by up to ``older``
+    nanoseconds, because a test sees only that the event has happened within its tolerance.
+    """
 
     def __init__(self, plan: Plan, sut: SUT) -> None:
         super().__init__(plan.table.machine)
         self._plan, self._sut = plan, sut if isinstance(sut, Clocked) else None
         self.timers = tuple(plan.table.machine.timers.values()) if self._sut else ()
+
+    def restart(self) -> None:
+        super().restart()
+        self.older: dict[str, int] = {}
 
     def runs(self, timer: Timer, here: Point | None) -> bool:
         return here is not None and self._plan.table.states[self._plan.valued.bare(here.state)] in timer.states
@@ -25,11 +33,20 @@ class VirtualTimers(Clocks):
         of = (each for each in self.timers if each.event == step.event and step.stage == "do")
         return next((each for each in of if here is None or self.runs(each, here)), None)
 
-    def possible(self, timer: Timer) -> bool:
-        """Return whether *timer* runs, and must fire before any other timer may fire."""
-        return timer.name in self.since and self.over(timer) < self.quiet(
-            each for each in self.timers if each is not timer
-        )
+    def possible(self, timer: Timer, here: Point | None) -> bool:
+        """Return whether *timer* runs, and must fire before any other timer, or a timer that it starts, may fire."""
+        others = (each for each in self.timers if each is not timer)
+        if here is None or timer.name not in self.since or self.over(timer) >= self.quiet(others):
+            return False
+        table, state, older = self._plan.table, self._plan.valued.bare(here.state), self._older(timer)
+        row = table.rows[table.row[timer.event]]
+        moves = [(table.states[state], table.states[way.to]) for way in table.step(state, row.index) or ()]
+        started = (each for each in self.timers for move in moves if each.starts(row.event, *move, (), begins=False))
+        return all(older < each.earliest - each.margin for each in started)
+
+    def _older(self, timer: Timer) -> int:
+        """Return how long ago *timer* may have fired, if it has fired."""
+        return timer.latest + timer.margin - timer.earliest + self.older.get(timer.name, 0)
 
     def over(self, timer: Timer) -> int:
         """Return the time after which *timer* must have fired."""
@@ -46,8 +63,9 @@ class VirtualTimers(Clocks):
 
     def quiet(self, timers: Iterable[Timer]) -> int:
         """Return the time for which none of *timers* may fire."""
-        running = (each for each in timers if each.name in self.since)
-        return min((each.earliest - self.since[each.name] - each.margin for each in running), default=1 << 62)
+        ran = {name: since + self.older.get(name, 0) for name, since in self.since.items()}
+        running = (each for each in timers if each.name in ran)
+        return min((each.earliest - ran[each.name] - each.margin for each in running), default=1 << 62)
 
     def waited(self, event: str, here: Point | None, time: int) -> tuple[list[tuple[str, str]], Failure]:
         """Return what advancing the clock by *time* tested, and the failure to report if the SUT changed."""
@@ -75,10 +93,16 @@ class VirtualTimers(Clocks):
         if edge is None or edge.to is None:
             self.since = {}
         elif self.timers:
+            fired = self.fired(edge.step, edge.source)
+            older = self._older(fired) if fired else 0
             indices = (self._plan.valued.bare(each) for each in (edge.source.state, *(way.to for way in edge.ways)))
             names = pairwise(self._plan.table.states[each] for each in indices)
             for way, (before, after) in zip(edge.ways, names, strict=True):
-                self.move(edge.step.event, before, after, way.reply, begins=way.begins)
+                event = self._plan.table.machine.events[edge.step.event]
+                for each in self.timers:
+                    if each.starts(event, before, after, way.reply, begins=way.begins):
+                        self.older[each.name] = older
+                self.move(event.name, before, after, way.reply, begins=way.begins)
 
 
 def timed_tests(
