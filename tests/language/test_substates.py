@@ -239,7 +239,7 @@ cannot = ["*"]
 
 def test_the_end_of_a_call_holds_for_all_variants_even_if_the_call_is_in_progress_in_one_only() -> None:
     assert {"off(dim)": "off(dim)", "off(bright)": "off(bright)"} == _targets(machine_of(LAMP), "switch", ends=True)
-    assert ["FSM111"] == [each.code for each in problems_of(edited(LAMP, 'ends.off', 'ends.dim = "on"\nends.off'))]
+    assert ["FSM111"] == [each.code for each in problems_of(edited(LAMP, "ends.off", 'ends.dim = "on"\nends.off'))]
 
 
 def test_to_a_parent_is_to_its_initial_state_and_to_its_history_from_inside_is_to_stay() -> None:

@@ -120,7 +120,9 @@ def test_a_timer_fires_in_time(seen: list[Observation], lines: list[int]) -> Non
 
 
 def test_the_first_observation_of_an_entity_may_start_a_timer_again() -> None:
-    held = edited(edited(LEASE, 'initial = "free"', 'initial = "held"'), '{ held = "over" }', "{ held = { stays = true } }")
+    held = edited(
+        edited(LEASE, 'initial = "free"', 'initial = "held"'), '{ held = "over" }', "{ held = { stays = true } }"
+    )
 
     found, _ = judged(machine_of(held), at(5, "expire"), at(33, "expire"))
     assert [each.line for each in found] == [2]
