@@ -242,7 +242,9 @@ class _Maker:
         if "from" in words:
             term = random_term(self.chance, known, 2)
             bounded = f"min(max({term}, {words['from']}), {words['to']})"
-            return self.chance.choice((term, bounded, bounded, self.chance.randint(words["from"], words["to"])))
-        if "type" in words:
-            return self.chance.choice((True, False, *(each for each in known if each in "bc")))
-        return self.chance.choice(("red", "grey", *(each for each in known if each in "wv")))
+            some: list[int | bool | str] = [term, bounded, bounded, self.chance.randint(words["from"], words["to"])]
+        elif "type" in words:
+            some = [True, False, *(each for each in known if each in "bc")]
+        else:
+            some = ["red", "grey", *(each for each in known if each in "wv")]
+        return self.chance.choice(some)

@@ -30,7 +30,7 @@ START = 1_767_225_600 * 10**9
 
 def seen(each: Observation) -> Seen:
     at = each.at if isinstance(each.at, int) else None
-    return Seen(each.event, each.phase, each.reply, each.shows, each.emits, each.fields, each.args, at)  # type: ignore[arg-type]
+    return Seen(each.event, each.phase, each.reply, each.shows, each.emits, each.fields, each.args, at)
 
 
 # -- simulation -------------------------------------------------------------------------------

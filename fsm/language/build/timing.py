@@ -76,7 +76,7 @@ def _check_restarts(here: Problems[Written], machine: Machine, timer: Timer) -> 
         ):
             continue
         event = machine.events[name]
-        cells = [cell for state in timer.states for cell in (event.cells[state], event.ends.get(state))]
+        cells = [cell for state in timer.states for cell in (event.cells[state], event.ends.get(state)) if cell]
         acts = [
             (cell.line, way)
             for cell in cells
