@@ -157,7 +157,8 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 
 def system_error(name: str) -> InputError:
-    hint = "name the machine of a part; 'fsm check' decides properties of systems, and fsm.load_system loads systems"
+    hint = "name the machine of a part; 'fsm check' decides properties of systems"
+    hint += f", and in Python, fsm.load_system({name!r}) loads the system"
     return refused(name, "FSM001", "this model is a system, but a machine is needed", hint)
 
 

@@ -38,7 +38,7 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM212", "version.jsonl", {}, "Invalid enum value 2 - at `$.trace`"),
     ("FSM214", "outside.jsonl", {}, "machine '/etc/passwd.toml' is not a file in the folder of the recording"),
     ("FSM219", "key.jsonl", {}, "unknown key 'evnt'"),
-    ("FSM213", "c1.status.json", {}, "the file is not a checkpoint: the record is without a version"),
+    ("FSM213", "c1.status.json", {}, "the file is not a checkpoint: a record without a version"),
     ("FSM220", "trace.jsonl", {"form": "cri-call"}, "this is not the name of a form of recording"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )

@@ -38,6 +38,7 @@ def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.Monke
     with zipfile.ZipFile(file, "w") as packed:
         for path in (door, door.parent.parent / "properties" / "door.toml"):
             packed.write(path, f"fsm/_shipped/{path.parent.name}/{path.name}")
+    library.home()  # is cached, and must not become the folder of this test
     monkeypatch.setattr(library, "files", lambda _: zipfile.Path(file, "fsm/"))
 
     home = library.home.__wrapped__()
@@ -145,3 +146,26 @@ def test_a_shipped_name_is_that_also_where_a_folder_has_it(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
 
     assert "cri-pod" == load("cri-pod").name
+
+
+HOUSE = "examples/models/systems/house.toml"
+
+
+def test_the_wrong_kind_of_model_is_refused_with_the_call_that_loads_it(door: Path) -> None:
+    for name in ("node", HOUSE):
+        with pytest.raises(InputError, match="a system, but a machine is needed") as refused:
+            fsm.load(name)
+        assert f"in Python, fsm.load_system({name!r}) loads" in refused.value.problems[0].hint
+        assert fsm.load_system(name).parts
+    for name in ("cri-pod", str(door)):
+        with pytest.raises(InputError, match="a machine, but a system is needed") as refused:
+            fsm.load_system(name)
+        assert f"in Python, fsm.load({name!r}) loads" in refused.value.problems[0].hint
+        assert fsm.load(name).states
+
+
+def test_a_broken_system_is_still_refused_for_its_own_errors(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("", encoding="utf-8")
+
+    with pytest.raises(InputError, match="'system' is missing"):
+        fsm.load_system(tmp_path / "empty.toml")

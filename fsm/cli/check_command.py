@@ -13,6 +13,7 @@ from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
 from fsm.checker.known_defects import known_defects
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import CommandProgress, progress, put, remove_on_failure
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
@@ -50,17 +51,13 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
     help="Explain this step of each counterexample: the cells, clauses and conditions that make it possible. Implies "
     "--runs.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=LIMIT,
-    help="Maximum states of one search; beyond it the result is unknown.",
-)
-@click.option(
+@options.int_option("--limit", LIMIT, "Maximum states of one search; beyond it the result is unknown.", least=1)
+@options.int_option(
     "--overlap",
-    type=click.IntRange(min=1, max=8),
-    default=1,
-    help="Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
+    1,
+    "Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
+    least=1,
+    most=8,
 )
 @options.parts_option(
     "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.", any_number=True
@@ -117,9 +114,8 @@ def command(
     """
     many = next((name for name, count in parts.items() if count == options.ANY_NUMBER or count > FEW), "")
     too_many = f"can be used with at most {FEW} copies of a part, but --parts asks for more of '{many}'"
-    options.refuse(
-        ("", many and each_copy, f"--each-copy {too_many}"), ("", many and overlap > 1, f"--overlap {too_many}")
-    )
+    refuse(many and each_copy, f"--each-copy {too_many}")
+    refuse(many and overlap > 1, f"--overlap {too_many}")
     searched = {**parts, many: PAIR} if many else parts
     stated = [_claims(name, searched) for name in dict.fromkeys(names or (*specified(), *systems()))]
     options.require_properties(only, stated)
@@ -160,7 +156,7 @@ def command(
     examined = [found for found in examined if found.checked]
     verdicts = (checked.verdict for found in examined for checked in found.checked)
     longest = max((verdict.length for verdict in verdicts if isinstance(verdict, Refuted)), default=0)
-    options.refuse(("--why", why > longest, f"no counterexample has a step {why}; the longest one has {longest} steps"))
+    refuse(why > longest, f"no counterexample has a step {why}; the longest one has {longest} steps", "--why")
     options.print_report(
         form,
         text=partial(check_report.text, examined, runs=runs or why > 0, why=why),

@@ -12,6 +12,7 @@ import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import drawing, put, put_text
 from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.dot import image
@@ -108,15 +109,9 @@ class _Side(NamedTuple):
 def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_Side, _Side]:
     other = first if second is None else second
     no_model = "a profile can be applied only to a model, and neither argument is a model"
-    options.refuse(
-        (
-            "",
-            second is None and not profiles,
-            "name two things to compare, or one model and one or two profiles",
-        ),
-        ("", len(profiles) > 2, "at most two profiles can be compared"),  # noqa: PLR2004  (there are two sides)
-        ("--profile", profiles and not (names_a_model(first) or names_a_model(other)), no_model),
-    )
+    refuse(second is None and not profiles, "name two things to compare, or one model and one or two profiles")
+    refuse(len(profiles) > 2, "at most two profiles can be compared")  # noqa: PLR2004  (there are two sides)
+    refuse(profiles and not (names_a_model(first) or names_a_model(other)), no_model, "--profile")
     if len(profiles) < 2:  # noqa: PLR2004  (one profile is for both models, or for B if that is A again)
         only = "".join(profiles)
         profiles = ("" if second is None else only, only)

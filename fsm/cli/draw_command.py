@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
@@ -48,8 +49,7 @@ def formats(forms: tuple[str, ...], output: Path | None, known: Iterable[str], *
     """
     several = pictures > 1 or len(forms) > 1
     if output is None:
-        if several:
-            raise click.UsageError("several pictures cannot be written to standard output; use --output FOLDER")
+        refuse(several, "several pictures cannot be written to standard output; use --output FOLDER")
         return forms or ("svg",)
     if _is_folder(output):
         return forms or tuple(known)
@@ -80,8 +80,7 @@ CHART_FORMS: Final = ("svg", "mermaid")
 def _check_chart(recordings: Iterable[str], forms: tuple[str, ...], first: int | None, last: int | None) -> None:
     if wrong := [form for form in forms if form not in CHART_FORMS]:
         raise click.UsageError(f"a sequence chart can be written as svg or mermaid, but not as {wrong[0]}")
-    if first and last and last < first:
-        raise click.UsageError(f"the line {last} of --to is before the line {first} of --from")
+    refuse(first and last and last < first, f"the line {last} of --to is before the line {first} of --from")
     for file in recordings:
         if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
             what = "the recording can be read only once, but must be read twice"
@@ -251,13 +250,13 @@ def command(
                 put(writers[form](), picture_file(output, stem, SUFFIXES[form]), begin)
         return 0
     machines = [load_any(name) for name in models or (names() if output else ())]
-    options.refuse(("", not machines, "name a model to draw, or use --output FOLDER to draw all models"))
+    refuse(not machines, "name a model to draw, or use --output FOLDER to draw all models")
     regions = any(isinstance(each, System) for each in machines)
     known = [form for form in SUFFIXES if not (regions and form == "ascii")]
-    options.refuse(("", regions and ("ascii" in forms or highlight or coverage), _REGIONS))
+    refuse(regions and ("ascii" in forms or highlight or coverage), _REGIONS)
     forms = formats(forms, output, known, pictures=len(machines))
     lifecycle = "an ASCII drawing shows only the lifecycle; leave out --show, --event, --highlight and --coverage"
-    options.refuse(("", "ascii" in forms and (show or events or highlight or coverage), lifecycle))
+    refuse("ascii" in forms and (show or events or highlight or coverage), lifecycle)
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
     with remove_on_failure() as begin:
@@ -309,8 +308,10 @@ def _events(model: Machine | System, events: tuple[str, ...]) -> set[str] | None
 def _marks(
     machine: Machine, highlight: str | None, entity: str, coverage: tuple[str, ...], profile: str | None
 ) -> Marks | None:
-    if highlight is not None and coverage:
-        raise click.UsageError("--highlight and --coverage make different pictures; leave out one of the two options")
+    refuse(
+        highlight is not None and coverage,
+        "--highlight and --coverage make different pictures; leave out one of the two options",
+    )
     if highlight is not None:
         return read_marks(machine, highlight, entity)
     if not coverage:

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import failed, put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams import read
@@ -137,8 +138,7 @@ def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, trust
         python = _from_python(str(file), form, trust=trust)
         put(model_file(python.draft, path=python.path), output)
         return 0
-    if trust:
-        raise click.UsageError("--trust is only for Python files; other files are never run")
+    refuse(trust, "--trust is only for Python files; other files are never run")
     data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
     path = "stdin" if str(file) == "-" else str(file)
     put(imported(data, path=path, form=form, outcomes=outcomes), output)
@@ -198,10 +198,11 @@ def init_command(
     if not NAME.fullmatch(name):
         what = "cannot be the name of a model; use letters, digits, - and _, and begin with a letter"
         raise click.BadParameter(f"'{name}' {what}", param_hint="NAME")
-    if len(list(filter(None, (code, chart, drawing)))) > 1:
-        raise click.UsageError("a model has only one source; keep only one of the options --from-...")
-    if trust and not (code or chart):
-        raise click.UsageError("--trust is only for Python files; other files are never run")
+    refuse(
+        len(list(filter(None, (code, chart, drawing)))) > 1,
+        "a model has only one source; keep only one of the options --from-...",
+    )
+    refuse(trust and not (code or chart), "--trust is only for Python files; other files are never run")
     driven: PythonMachine | None = None
     source: Machine | None = None
     if python := code or chart:

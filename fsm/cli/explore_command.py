@@ -9,6 +9,7 @@ import click
 from fsm.checker import examine
 from fsm.cli import options
 from fsm.cli.check_command import search_ending
+from fsm.cli.options import refuse
 from fsm.cli.output import drawing, judge_with_stories, progress, put, read_again, same
 from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, is_file
@@ -25,13 +26,7 @@ from fsm.report.page import html, model_page
 
 @click.command("explore")
 @click.argument("name", metavar="MODEL|FILE", shell_complete=options.complete_models_and_systems)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    callback=options.standard_output_if_dash,
-    help="Page to write, completely or not at all. Optional if standard output is not a terminal.",
-)
+@options.page_option("Page to write, completely or not at all. Optional if standard output is not a terminal.")
 @profile_option(
     "Show this profile first, for a model; its page has all profiles. For a recording, judge under this profile."
 )
@@ -52,12 +47,11 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     fsm explore models/door.toml -o door.html
     fsm explore doors.jsonl -o what-happened.html
     """
-    if output is None and sys.stdout.isatty():
-        raise click.UsageError(
-            "a terminal cannot show a page; write the page to a file with -o PAGE.html, or to a pipe"
-        )
-    if is_file(name) and same(name, output):
-        raise click.BadParameter("the page would overwrite the input; name another file", param_hint="--output")
+    refuse(
+        output is None and sys.stdout.isatty(),
+        "a terminal cannot show a page; write the page to a file with -o PAGE.html, or to a pipe",
+    )
+    refuse(is_file(name) and same(name, output), "the page would overwrite the input; name another file", "--output")
     is_model = names_a_model(name) or not (name == STDIN or Path(name).exists() or "/" in name or "." in name)
     with drawing():  # An unknown name is an error that suggests similar names.
         written, code = _model(name, profile, properties=properties) if is_model else (_recording(name, profile), 0)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import drawing, judge_with_stories, progress, put, read_again, same
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, Problem, is_file
@@ -258,32 +259,30 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
     explained = part.entity and not follow and given["form"] in {"text", "json", "html"}
     reversed_ = part.since is not None and part.until is not None and part.until < part.since
     overwritten = any(is_file(trace) and same(trace, given["output"]) for trace in given["traces"])
-    options.refuse(
-        ("--until", reversed_, "the time of --until is before the time of --since"),
-        (
-            "--metrics",
-            given["metrics"] and not follow,
-            "metrics are served only while a recording is followed; add --follow",
-        ),
-        (
-            "--properties",
-            part and (given["properties"] or given["only"]),
-            "properties can be checked only against the whole recording; leave out --since, --until and --entity",
-        ),
-        (
-            "--why",
-            given["why"] and not explained,
-            "--why explains one entity of a complete recording, as text, json or html; add --entity ID",
-        ),
-        ("--output", overwritten, "the report would overwrite a TRACE; name another file"),
-        (
-            "--at-least",
-            given["at_least"] and (follow or master),
-            "coverage can be measured only for whole recordings in one process; leave out --follow and --engine",
-        ),
-        (
-            "--rotated",
-            given["rotated"] and (follow or given["calls"]),
-            "a rotated recording is judged as a whole and without other recordings; leave out --follow and --with",
-        ),
+    refuse(reversed_, "the time of --until is before the time of --since", "--until")
+    refuse(
+        given["metrics"] and not follow,
+        "metrics are served only while a recording is followed; add --follow",
+        "--metrics",
+    )
+    refuse(
+        part and (given["properties"] or given["only"]),
+        "properties can be checked only against the whole recording; leave out --since, --until and --entity",
+        "--properties",
+    )
+    refuse(
+        given["why"] and not explained,
+        "--why explains one entity of a complete recording, as text, json or html; add --entity ID",
+        "--why",
+    )
+    refuse(overwritten, "the report would overwrite a TRACE; name another file", "--output")
+    refuse(
+        given["at_least"] and (follow or master),
+        "coverage can be measured only for whole recordings in one process; leave out --follow and --engine",
+        "--at-least",
+    )
+    refuse(
+        given["rotated"] and (follow or given["calls"]),
+        "a rotated recording is judged as a whole and without other recordings; leave out --follow and --with",
+        "--rotated",
     )

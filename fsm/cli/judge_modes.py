@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
@@ -92,21 +93,19 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
     """
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
-    options.refuse(
-        ("--follow", others, "only one TRACE can be followed; use a separate command for each of the others"),
-        ("TRACE", is_table(name), "a table is complete, so it cannot be followed; leave out --follow"),
-        (
-            "--output",
-            given["output"],
-            "--follow prints violations to standard output as they occur; leave out --follow or --output",
-        ),
-        (
-            f"{options.judge_option(whole)} --follow",
-            whole,
-            "these options need the whole recording, but --follow judges it before its end; leave out one of the two",
-        ),
-        ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
+    refuse(others, "only one TRACE can be followed; use a separate command for each of the others", "--follow")
+    refuse(is_table(name), "a table is complete, so it cannot be followed; leave out --follow", "TRACE")
+    refuse(
+        given["output"],
+        "--follow prints violations to standard output as they occur; leave out --follow or --output",
+        "--output",
     )
+    refuse(
+        whole,
+        "these options need the whole recording, but --follow judges it before its end; leave out one of the two",
+        f"{options.judge_option(whole)} --follow",
+    )
+    refuse(given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}", "--format")
     profile, assume = given["profile"], given["restarts"]
     signalled: set[str] = set()
     absent = False
@@ -179,18 +178,14 @@ _WHOLE: Final = (
 
 
 def judge_on_cluster(given: Mapping[str, Any], master: str) -> int:
-    options.refuse(
-        *(
-            (
-                options.judge_option(parameter),
-                given[parameter],
-                "this option cannot be combined with --engine; leave out one of the two",
-            )
-            for parameter in _WHOLE
-        ),
-        ("--format", given["form"] not in {"text", "summary"}, "with --engine, the format must be text or summary"),
-        ("TRACE", "-" in given["traces"], "the workers of --engine cannot read standard input; give files"),
-    )
+    for parameter in _WHOLE:
+        refuse(
+            given[parameter],
+            "this option cannot be combined with --engine; leave out one of the two",
+            options.judge_option(parameter),
+        )
+    refuse(given["form"] not in {"text", "summary"}, "with --engine, the format must be text or summary", "--format")
+    refuse("-" in given["traces"], "the workers of --engine cannot read standard input; give files", "TRACE")
     from fsm.fleet import text as summary_text  # noqa: PLC0415  (only this engine needs it)
     from fsm.fleet import written  # noqa: PLC0415  (see above)
 

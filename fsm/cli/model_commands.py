@@ -151,16 +151,9 @@ _TOGETHER: Final = 1_000  # Number of lines to write at once. Writing each line 
 @click.command("simulate")
 @click.argument("model", shell_complete=options.complete_models_and_systems)
 @click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
-@click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
-@click.option(
-    "--entities", type=click.IntRange(min=1), default=1, help="Number of entities, whose observations are interleaved."
-)
-@click.option(
-    "--calls",
-    type=click.IntRange(min=1, max=8),
-    default=1,
-    help="Maximum calls of an entity in progress at the same time.",
-)
+@options.int_option("--length", 20, "Number of observations.")
+@options.int_option("--entities", 1, "Number of entities, whose observations are interleaved.", least=1)
+@options.int_option("--calls", 1, "Maximum calls of an entity in progress at the same time.", least=1, most=8)
 @profile_option("Apply this profile to the model.")
 def simulate_command(model: str, seed: int, length: int, entities: int, calls: int, profile: str | None) -> int:
     """Generate a random legal trace of MODEL, as JSON lines.

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from fsm.checker import as_known
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.language.library import claims, composition, load, single, specified, systems
@@ -61,9 +62,7 @@ FEW: Final = 8
 @options.restarts_option(
     "With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'."
 )
-@click.option(
-    "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
-)
+@options.int_option("--limit", 300, "With --recording: number of edits to try; 0 for all.")
 @click.option(
     "--seed", type=int, default=0, help="With --recording: seed for the choice of edits, if not all are tried."
 )
@@ -128,8 +127,7 @@ def command(
         return _measure_power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
         return _suggest(names, profile, only, listed, form, output)
-    if output:
-        raise click.UsageError("--output has no meaning without --suggest")
+    refuse(output, "--output has no meaning without --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     options.require_properties(only, found)
     options.require_profiles([profile], [stated.machine.profiles for stated in found])
@@ -146,13 +144,10 @@ def command(
 def _suggest(
     names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str, output: Path | None
 ) -> int:
-    options.refuse(
-        ("", len(names) != 1, "--suggest needs the name of one machine"),
-        (
-            "",
-            form != "text" or listed != "survivors",
-            "--suggest writes TOML about all survivors; leave out --format and --list",
-        ),
+    refuse(len(names) != 1, "--suggest needs the name of one machine")
+    refuse(
+        form != "text" or listed != "survivors",
+        "--suggest writes TOML about all survivors; leave out --format and --list",
     )
     found = options.claims_or_none(names[0]) or Specification(machine=load(names[0]), properties=())
     if not is_of(found, Machine):

@@ -90,6 +90,14 @@ def flag(name: str, about: str, *, to: str = "") -> Callable[[FC], FC]:
     return click.option(name, *filter(None, [to]), is_flag=True, help=about)
 
 
+def int_option(name: str, default: int, about: str, *, least: int = 0, most: int | None = None) -> Callable[[FC], FC]:
+    return click.option(name, type=click.IntRange(least, most), default=default, help=about)
+
+
+def file_option(name: str, about: str) -> Callable[[FC], FC]:
+    return click.option(name, type=click.Path(dir_okay=False), metavar="FILE", help=about)
+
+
 format_option: Final = choice_option(["text", "json"])
 
 CASE_FORMATS: Final = ("junit", "sarif", "github")
@@ -199,12 +207,13 @@ def standard_output_if_dash(_context: click.Context, _option: click.Parameter, p
     return None if path == Path("-") else path
 
 
-output_option: Final = click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    callback=standard_output_if_dash,
-    help="Write to FILE instead of standard output. FILE is written completely or not at all.",
+def page_option(about: str) -> Callable[[FC], FC]:
+    path = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+    return click.option("--output", "-o", type=path, callback=standard_output_if_dash, help=about)
+
+
+output_option: Final = page_option(
+    "Write to FILE instead of standard output. FILE is written completely or not at all."
 )
 
 
@@ -297,11 +306,10 @@ def sizes(names: Iterable[str]) -> int:
     return size if size >= 1 << 22 else 0
 
 
-def refuse(*rules: tuple[str, object, str]) -> None:
-    """Raise an error for the first rule that applies. A rule is an option, a condition and a message."""
-    for option, wrong, what in rules:
-        if wrong:
-            raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
+def refuse(wrong: object, what: str, option: str = "") -> None:
+    """If *wrong* is true, raise an error that says *what* is wrong with *option*, or with the options together."""
+    if wrong:
+        raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
 
 
 def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _Read]:

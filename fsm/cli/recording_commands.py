@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import failed, progress, put, put_text, replacing
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import encodable, of_extra, refused
@@ -114,17 +115,15 @@ def convert_command(
     """
     tables = of_extra("fsm.recordings.tables", "fsm convert", extra="fast")
     traces = tuple(dict.fromkeys(traces))
-    options.refuse(
-        (
-            "TRACE",
-            len(traces) > 1 and not rotated,
-            "a table can contain only one recording; for several files of one rotated recording, use --rotated",
-        ),
-        (
-            "--output",
-            output.suffix != ".parquet",
-            f"the table is written in Parquet format, so the name '{output}' must end in .parquet",
-        ),
+    refuse(
+        len(traces) > 1 and not rotated,
+        "a table can contain only one recording; for several files of one rotated recording, use --rotated",
+        "TRACE",
+    )
+    refuse(
+        output.suffix != ".parquet",
+        f"the table is written in Parquet format, so the name '{output}' must end in .parquet",
+        "--output",
     )
     name = ", ".join(traces)
     with progress("converting", options.sizes(traces)) as bar:

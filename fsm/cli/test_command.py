@@ -16,6 +16,7 @@ from hypothesis import configuration
 from fsm import cli
 from fsm.checker import as_known
 from fsm.cli import options
+from fsm.cli.options import refuse
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.conformance import lookup, suite
@@ -113,13 +114,10 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
 )
 @profile_option("Tolerate the declared deviations of this profile.")
 @click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Number of tests with random steps.")
-@click.option("--steps", type=click.IntRange(min=1), default=50, help="Maximum steps of each random test.")
+@options.int_option("--steps", 50, "Maximum steps of each random test.", least=1)
 @click.option("--seed", type=int, default=0, help="Seed of the random tests.")
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1, max=8),
-    default=1,
-    help="Also call SUT from up to this many threads concurrently, to find races.",
+@options.int_option(
+    "--threads", 1, "Also call SUT from up to this many threads concurrently, to find races.", least=1, most=8
 )
 @click.option(
     "--race-seconds",
@@ -138,18 +136,10 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
 @options.flag("--properties", "Test each property of MODEL instead, like the pytest plugin.")
 @options.property_option("Test this property instead; may be repeated.")
 @options.parts_option("Copies of the parts of a system, such as door=1,alarm=1. Default: those in its file.")
-@click.option(
-    "--record",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Repeat the failed tests of a real system, and write their calls to FILE, for 'fsm judge'.",
+@options.file_option(
+    "--record", "Repeat the failed tests of a real system, and write their calls to FILE, for 'fsm judge'."
 )
-@click.option(
-    "--script",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write the failed tests of a real system to FILE, as a shell script for a client.",
-)
+@options.file_option("--script", "Write the failed tests of a real system to FILE, as a shell script for a client.")
 @click.option(
     "--fail-on",
     type=click.Choice(LEVELS[::-1]),
@@ -203,24 +193,15 @@ def command(
     settings = _options(scheme, given)
     if scheme is not None:
         click.get_current_context().with_resource(_scheme_context(scheme))
-    options.refuse(
-        (
-            "",
-            not real and (record or script),
-            "--record and --script can be used only with a real system, whose failures may not recur",
-        ),
-        ("", by_property and (record or script), "--record and --script do not apply to tests of properties"),
-        (
-            "",
-            by_property and (again is not None or threads > 1),
-            "--replay and --threads do not apply to tests of properties",
-        ),
-        (
-            "",
-            threads > 1 and not examples,
-            "--threads looks for races in random tests, but -n 0 asks for no random tests",
-        ),
+    refuse(
+        not real and (record or script),
+        "--record and --script can be used only with a real system, whose failures may not recur",
     )
+    refuse(by_property and (record or script), "--record and --script do not apply to tests of properties")
+    refuse(
+        by_property and (again is not None or threads > 1), "--replay and --threads do not apply to tests of properties"
+    )
+    refuse(threads > 1 and not examples, "--threads looks for races in random tests, but -n 0 asks for no random tests")
     request = PlanRequest(
         model=model, profile=profile, parts=parts, options=settings, properties=by_property, script=bool(script)
     )

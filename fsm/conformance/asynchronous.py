@@ -2,7 +2,8 @@
 
 Each test has an event loop of its own (:class:`~fsm.conformance.virtual_loop.VirtualLoop`). An event is a call of a
 method. A call that suspends is in progress, and continues when the test ends it: what the call waits for then happens,
-one thing at a time. A fake that the call awaits is completed first. If there is none, its next timer fires.
+one thing at a time. A fake that the call awaits is completed first. If there is none, its next timer fires. Calls may
+also wait for what another call or a task in the background has begun, so fakes and timers of others come last.
 """
 
 from __future__ import annotations
@@ -250,10 +251,24 @@ class Asynchronous:
         elif (waiting := self._next(call)) is not None:
             known = bool(call.outcomes) and call.outcomes[0] in waiting.fake.outcomes
             waiting.complete(call.outcomes.pop(0) if known else "")
-        elif (until := self._loop.next_timer(call)) is None:
-            return False
+        elif (until := self._loop.next_timer(call)) is None and not self._complete_shared(call):
+            until = self._loop.next_timer()
+            if until is None or self._loop.outstanding():
+                return False
         self._settle(call, until)
         return True
+
+    def _complete_shared(self, call: Call) -> bool:
+        """Complete a fake for which another call or a task in the background waits. Return whether there was one.
+
+        *call* may wait for it too, for example if two callers share one request, or for a lock that is held meanwhile.
+        """
+        outcome = "".join(call.outcomes[:1])
+        fakes = sorted(self._fakes(), key=lambda each: outcome not in each.outcomes)
+        completed = next((each for each in fakes if each.complete(outcome)), None)
+        if completed is not None and outcome in completed.outcomes:
+            call.outcomes.pop(0)
+        return completed is not None
 
     def _reply(self, call: Call) -> str:
         event = self._machine.events.get(call.event)

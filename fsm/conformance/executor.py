@@ -346,8 +346,8 @@ class Execution:
         kind = table.machine.events[step.event].kind
         if kind == "call" and reply == "" and any(table.step(each.state, row) is not None for each in self.belief):
             raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
-        if shows and not table.showing(shows):
-            known = listed(shows, table.shows)
+        if shows and not table.is_known(shows):
+            known = listed(shows, (shown_text(each.parts) or each.shows for each in table.machine.states.values()))
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)

@@ -14,10 +14,10 @@ from fsm.machine import Machine
 from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
-from fsm.machine.findings import Covered, Violation
+from fsm.machine.findings import Covered, Permitted, Violation
 from fsm.machine.table import Table, tabulate
 from fsm.machine.timers import Timer, clocked, duration, forced
-from fsm.monitor.diagnosis import Scene, explain
+from fsm.monitor.diagnosis import Explained, Scene, explain, reasons
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
 from fsm.sut import SUT, Clocked, Limited, Response, Stimulus
@@ -122,10 +122,30 @@ class Oracle:
             # The call may still be in progress. Then the SUT violates the model because it shows this state before
             # the call has returned.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
-        elif step.stage == "end":
-            here = frozenset(self.dynamics.released(here, row))
         scene = Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
-        return explain(scene).violation(table.machine, observation, Line("", number))
+        ends = observation.phase and observation.reply != WAITING
+        found = self._explain_end(scene, row) if ends else explain(scene)
+        return found.violation(table.machine, observation, Line("", number))
+
+    def _explain_end(self, scene: Scene, row: int) -> Explained:
+        """Explain why the end of a call that a test has kept in progress is illegal.
+
+        The explanation names the states in which the call was in progress, and what is legal after its end.
+        """
+
+        def released(held: Configurations) -> Configurations:
+            return self.dynamics.closed(self.dynamics.released(held, row))
+
+        found, rest = explain(replace(scene, before=released(scene.before))), scene.seen._replace(shows="", emits=None)
+        legal: dict[str, dict[str, None]] = {}
+        for held in sorted(scene.before, key=lambda each: each.state):
+            after = released(frozenset({held}))
+            fitting = frozenset(each for each in after if replace(scene, before=frozenset({each})).left(rest))
+            fault, _, permitted, _ = reasons(replace(scene, before=fitting or after))
+            values = (value for each in permitted for value in each.what if fault.cause is found.cause)
+            legal.setdefault(scene.table.named(held.state), {}).update(dict.fromkeys(values))
+        permitted = tuple(Permitted(state=state, what=tuple(values)) for state, values in legal.items())
+        return replace(found, before=tuple(legal), permitted=permitted)
 
     def showing(self, after: Configurations, fields: Mapping[str, int | str]) -> Configurations:
         """Return those configurations in *after* that have the variables shown in *fields*."""

@@ -281,7 +281,7 @@ class _Run:
         shows = shown_text(self.runs.sut.shows())
         if shows:
             self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
-        if shows and not tabulate(self.runs.machine).showing(shows):
+        if shows and not tabulate(self.runs.machine).is_known(shows):
             self.broken.append(f"the SUT shows {shows!r}, which no state shows")
         if isinstance(self.runs.sut, Emitting):
             seen = self.runs.sut.outputs()

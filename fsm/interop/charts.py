@@ -14,8 +14,8 @@ from xml.parsers import expat
 
 import msgspec
 
-from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition, outcome_events
-from fsm.interop.yaml_nodes import DEEPEST, SourceProblems, YamlNode
+from fsm.interop.draft import Draft, DraftState, DraftTransition, outcome_events
+from fsm.interop.yaml_nodes import DEEPEST, FLAT, SourceProblems, YamlNode
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Machine
 from fsm.machine.conditions import All, Compare, Condition, Not, Some
@@ -322,9 +322,7 @@ def _state(name: str, node: YamlNode, line: int) -> ChartState:
     if not isinstance(node.value, dict) and node.value is not None:
         node.problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a mapping")
     node.check_keys(STATE, of=of)
-    for word in NESTED:
-        if word in node.entries and node.entries[word].value not in (None, False, [], {}):
-            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}', so it is not flat", FLAT)
+    node.check_flat(NESTED, of=of, so="is not flat")
     entered, enters = _actions(node, "enter", of)
     left, leaves = _actions(node, "exit", of)
     return ChartState(

@@ -15,7 +15,6 @@ from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
 OTHERWISE: Final = "otherwise"  # name of the outcome that is taken when the conditions of all others fail
-FLAT: Final = "replace them by one flat state for each, because a model is in one state at a time"
 NOT: Final = "not "
 MOST: Final = 6  # maximum number of conditions per cell for which all combinations are tried
 

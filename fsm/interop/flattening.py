@@ -57,7 +57,7 @@ class GuardAnswers:
 
     def question(self, called: object, *, raises: bool = False) -> Callable[..., bool]:
         """Return a condition in place of *called*, named after it. The second lambda is called ``lambda-2``."""
-        name = called if isinstance(called, str) else str(getattr(called, "__name__", "a function")).strip("<>")
+        name = _name_of(called)
         same = self.functions.setdefault(name, [])
         same += [] if called in same else [called]
         name += f"-{same.index(called) + 1}" if same.index(called) else ""
@@ -88,7 +88,8 @@ class DrivenMachine:
     places: tuple[LibraryState, ...]  # those that are known, the initial one first
     step: Callable[[LibraryState, str], LibraryState | None]
     answers: GuardAnswers
-    nested: bool
+    lost: Mapping[str, Iterable[str]]  # names of what was removed, by the words for it
+    parents: Iterable[str]
 
 
 _Ways: TypeAlias = list[tuple[dict[str, bool], LibraryState | None]]
@@ -137,7 +138,7 @@ def flattened(drive: Callable[[Any], DrivenMachine], machine: object, name: str,
         form=form,
         kind="call",
         initial=names[driven.places[0]],
-        about=_about(path, form, arrows, driven.nested),
+        about=_about(path, form, arrows, driven),
         states=tuple(
             DraftState(name=each, ignores=False, final=place.final, shows=".".join(place.leaves))
             for each, place in states.items()
@@ -146,16 +147,23 @@ def flattened(drive: Callable[[Any], DrivenMachine], machine: object, name: str,
     )
 
 
-def _about(path: str, form: str, arrows: Iterable[DraftTransition], nested: bool) -> str:  # noqa: FBT001
+def _about(path: str, form: str, arrows: Iterable[DraftTransition], driven: DrivenMachine) -> str:
     words = [
         f"Imported from {encodable(Path(path).name)}, {form}.",
         "If the library raises an error, the reply is error.",
     ]
     if conditions := dict.fromkeys(each.removeprefix(NOT) for arrow in arrows for each in arrow.when):
         words.append(f"Choices of the environment, because Python decides them: {', '.join(conditions)}.")
-    if nested:
+    lost = {what: ", ".join(dict.fromkeys(names)) for what, names in driven.lost.items()}
+    words += [f"{what} are left out: {names}." for what, names in lost.items() if names]
+    if parents := ", ".join(driven.parents):
         words.append("Nested states are flat: a state is named after its active leaves and what its history remembers.")
+        words.append(f"These states have only leaves: {parents}.")
     return " ".join(words)
+
+
+def _name_of(called: object) -> str:
+    return called if isinstance(called, str) else str(getattr(called, "__name__", "a function")).strip("<>")
 
 
 def _ways(driven: DrivenMachine, place: LibraryState, event: str, path: str) -> _Ways:
@@ -227,15 +235,23 @@ def _arrows(name: str, row: Mapping[str, _Ways], names: Mapping[LibraryState, st
 def drive_transitions(machine: LibraryMachine) -> DrivenMachine:
     """Return *machine*, whose callbacks are removed. Its automatic triggers are no events."""
     answers, nested = GuardAnswers(), isinstance(machine, HierarchicalMachine)
-    for word in ("prepare_event", "before_state_change", "after_state_change", "finalize_event", "on_final"):
-        setattr(machine, word, [])
+    actions: list[object] = []
+
+    def remove(owner: object, *words: str) -> None:
+        for word in words:
+            actions.extend(getattr(owner, word, ()))
+            setattr(owner, word, [])
+
+    remove(machine, "prepare_event", "before_state_change", "after_state_change", "finalize_event", "on_final")
     machine.on_exception = [lambda *_, **__: None] if machine.on_exception else []
     names = machine.get_nested_state_names() if nested else list(machine.states)
     states: list[Any] = [machine.get_state(name) for name in names]
+    timed = [name for name, state in zip(names, states, strict=True) if getattr(state, "timeout", 0)]
     for state in states:
-        state.on_enter, state.on_exit, state.on_final, state.timeout = [], [], [], 0
+        remove(state, "on_enter", "on_exit", "on_final", "on_timeout")
+        state.timeout = 0
     for way in machine.get_transitions():
-        way.prepare, way.before, way.after = [], [], []
+        remove(way, "prepare", "before", "after")
         for each in way.conditions:
             each.func = answers.question(each.func)
     model: Any = type("Model", (), {})()
@@ -255,14 +271,22 @@ def drive_transitions(machine: LibraryMachine) -> DrivenMachine:
         leaves = tuple(str(getattr(each, "name", each)) for each in _leaves(saved))
         return LibraryState(leaves=leaves, saved=saved, final=len(leaves) == 1 and bool(machine.get_state(saved).final))
 
-    places, parents = [here()], [state for state in states if getattr(state, "states", ())]
+    places = [here()]
+    parents = [name for name, state in zip(names, states, strict=True) if getattr(state, "states", ())]
     for name in () if parents else names:
         machine.set_state(name, model)  # a flat machine keeps the states that only automatic triggers reach
         places.append(here())
     automatic = {f"to_{name}" for name in names if machine.auto_transitions}
     events = dict.fromkeys(machine.get_nested_triggers() if nested else machine.events)
     events = {each: None for each in events if each not in automatic}
-    return DrivenMachine(events=tuple(events), places=tuple(places), step=step, answers=answers, nested=bool(parents))
+    return DrivenMachine(
+        events=tuple(events),
+        places=tuple(places),
+        step=step,
+        answers=answers,
+        lost={"Actions": map(_name_of, actions), "Timeouts of states": timed},
+        parents=parents,
+    )
 
 
 def _nested(state: Any, kind: type) -> Any:  # noqa: ANN401  (lists or tuples, as deep as the machine)
@@ -273,12 +297,24 @@ def _leaves(state: Any) -> list[Any]:  # noqa: ANN401
     return [leaf for each in state for leaf in _leaves(each)] if isinstance(state, tuple) else [state]
 
 
+def _questions(condition: object, kind: object, answers: GuardAnswers) -> object:
+    """Return a condition that asks instead. If it combines names, these become questions in the class *kind*."""
+    from statemachine import spec_parser  # noqa: PLC0415
+
+    if not (isinstance(condition, str) and LOGIC.fullmatch(condition)):
+        return answers.question(condition)
+    for name in spec_parser.names_in_boolean_expr(condition):
+        setattr(kind, name, staticmethod(answers.question(name)))
+    return condition
+
+
 def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of a library that need not be installed)
     """Return a machine of the class *kind* of python-statemachine. The callbacks of the class are removed."""
-    from statemachine import StateChart, graph, spec_parser  # noqa: PLC0415
+    from statemachine import StateChart, graph  # noqa: PLC0415
 
-    answers = GuardAnswers()
+    answers, actions = GuardAnswers(), list[str]()
     bare: Any = type(kind)(kind.__name__, (kind,), {"__init__": StateChart.__init__})
+    delayed = [str(each) for each in bare._events if each.delay]
     bare._class_listeners = []
     bare._specs.clear()
     for each in graph.iterate_states_and_transitions(bare.states):
@@ -286,13 +322,12 @@ def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of
         if hasattr(each, "validators") and not each.initial:
             each.cond.add(lambda *_, **__: answers.ask())
         for spec in specs:
-            text = spec.func if isinstance(spec.func, str) and LOGIC.fullmatch(spec.func) else ""
-            for name in spec_parser.names_in_boolean_expr(text) if text and spec.group.name == "COND" else ():
-                setattr(bare, name, staticmethod(answers.question(name)))
             if spec.group.name == "VALIDATOR":
                 each.validators.add(answers.question(spec.func, raises=True))
             elif spec.group.name == "COND":
-                each.cond.add(text or answers.question(spec.func), expected_value=spec.expected_value)
+                each.cond.add(_questions(spec.func, bare, answers), expected_value=spec.expected_value)
+            elif not spec.is_convention or hasattr(kind, spec.func):
+                actions.append(_name_of(spec.func))
     machine = bare()
     states, engine = machine._config._instance_states, machine._engine
 
@@ -317,5 +352,6 @@ def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of
         )
 
     events = tuple(str(each) for each in bare._events if not INTERNAL.fullmatch(each))
-    nested = any(state.states for state in bare.states)
-    return DrivenMachine(events=events, places=(here(),), step=step, answers=answers, nested=nested)
+    parents = [state.id for state in states.values() if state.states]
+    lost = {"Actions": actions, "Delays of events": delayed}
+    return DrivenMachine(events=events, places=(here(),), step=step, answers=answers, lost=lost, parents=parents)

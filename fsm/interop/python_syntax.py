@@ -20,33 +20,14 @@ from fsm.errors import InputError, reason, refused
 
 LIBRARIES: Final = {"transitions": "transitions", "statemachine": "python-statemachine"}
 PARTS: Final = {  # of the libraries and of `enum`; no other names are imported
-    *("Machine", "HierarchicalMachine", "LockedMachine", "LockedHierarchicalMachine", "AsyncMachine", "State", "event"),
-    *(
-        "HierarchicalAsyncMachine",
-        "NestedState",
-        "AsyncState",
-        "NestedAsyncState",
-        "StateMachine",
-        "StateChart",
-        "core",
-    ),
-    *("HistoryState", "HistoryType", "States", "Event", "Enum", "IntEnum", "StrEnum", "auto", "unique", "extensions"),
-    *("nesting", "asyncio", "states"),
+    *("Machine", "HierarchicalMachine", "LockedMachine", "LockedHierarchicalMachine", "AsyncMachine"),
+    *("HierarchicalAsyncMachine", "State", "NestedState", "AsyncState", "NestedAsyncState", "StateMachine"),
+    *("StateChart", "HistoryState", "HistoryType", "States", "Event", "Enum", "IntEnum", "StrEnum", "auto", "unique"),
+    *("core", "event", "extensions", "nesting", "asyncio", "states"),
 }
 METHODS: Final = {
-    *("add_transition", "add_transitions", "add_state", "add_states", "add_ordered_transitions", "add_model", "to"),
-    *(
-        "remove_transition",
-        "add_event",
-        "from_",
-        "itself",
-        "any",
-        "from_enum",
-        "Compound",
-        "Parallel",
-        "SHALLOW",
-        "DEEP",
-    ),
+    *("add_transition", "add_transitions", "add_ordered_transitions", "remove_transition", "add_state", "add_states"),
+    *("add_model", "add_event", "to", "from_", "itself", "any", "from_enum", "Compound", "Parallel", "SHALLOW", "DEEP"),
     *("self_literal", "cond", "unless", "before", "after", "on", "validators", "enter", "exit", "invoke", "__init__"),
 }
 PLAIN: Final = {"list": list, "tuple": tuple, "dict": dict, "set": set, "object": object}
@@ -114,7 +95,8 @@ class SyntaxReader:
         if isinstance(node, ast.ClassDef):
             return any(word in ast.unparse(node) for word in ("Machine", "StateChart"))
         used = [each for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)]
-        within = {id(each.value) for each in used if isinstance(each, ast.Attribute) and not _stored(each)}
+        read = (each for each in used if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Store))
+        within = {id(each.value) for each in read}
         return any(id(each) not in within and self.describes(each, scope) for each in used)
 
     def describes(self, node: ast.expr, scope: Names) -> bool:
@@ -169,9 +151,8 @@ class SyntaxReader:
             return getattr(found, name) if name else found
         except (ImportError, AttributeError) as error:
             hint = f"pip install --upgrade {LIBRARIES.get(root, root)}"
-            raise refused(
-                self.path, "FSM517", f"the file imports '{module}': {reason(error)}", hint, line=node.lineno
-            ) from error
+            what = f"the file imports '{module}': {reason(error)}"
+            raise refused(self.path, "FSM517", what, hint, line=node.lineno) from error
 
     def assign(self, target: ast.expr, node: ast.expr, scope: Names) -> None:
         try:
@@ -213,11 +194,8 @@ class SyntaxReader:
                 many = [self.value(each, scope) for each in parts]
                 return many if isinstance(node, ast.List) else tuple(many) if isinstance(node, ast.Tuple) else set(many)
             case ast.Dict(keys=keys, values=values) if None not in keys:
-                return {
-                    self.value(key, scope): self.value(each, scope)
-                    for key, each in zip(keys, values, strict=True)
-                    if key
-                }
+                pairs = ((key, each) for key, each in zip(keys, values, strict=True) if key)
+                return {self.value(key, scope): self.value(each, scope) for key, each in pairs}
             case ast.Lambda():
                 return self.function("<lambda>", node, scope)
             case ast.BinOp(left=left, op=ast.BitOr() | ast.Add() as op, right=right):
@@ -315,9 +293,8 @@ class SyntaxReader:
                 raise UnknownError(node, f"'{name}' of the library is replaced")
         own["__module__"] = self.module
         meta: Any = type(bases[0]) if bases else type
-        body["__class__"] = meta(
-            node.name, bases, own, **{str(each.arg): self.value(each.value, scope) for each in node.keywords}
-        )
+        named = {str(each.arg): self.value(each.value, scope) for each in node.keywords}
+        body["__class__"] = meta(node.name, bases, own, **named)
         return body["__class__"]
 
 
@@ -327,10 +304,6 @@ def of_library(value: object) -> bool:
     kind = value if isinstance(value, type) else type(value)
     modules = [each.__module__.partition(".")[0] for each in (*kind.__mro__, type(kind))]
     return not LIBRARIES.keys().isdisjoint(modules) or (owner is not None and of_library(owner))
-
-
-def _stored(node: ast.Name | ast.Attribute) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 def names_in(text: str, *, path: str, module: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition, outcome_events
+from fsm.interop.draft import Draft, DraftState, DraftTransition, outcome_events
 from fsm.interop.yaml_nodes import YamlNode
 from fsm.machine import Machine
 
@@ -87,9 +87,7 @@ def _places(root: YamlNode) -> dict[str, DraftState]:
 def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
     of = f"state '{name}'"
     node.check_keys(STATE, of=of)
-    for word in NESTED:
-        if word in node.entries and node.entries[word].value not in (None, False, []):
-            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}', so it contains nested states", FLAT)
+    node.check_flat(NESTED, of=of, so="contains nested states")
     own = node.flag_at(IGNORES)
     notes = node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)
     final = bool(node.flag_at("final", of=f"'final' of {of}"))

@@ -19,6 +19,7 @@ from fsm.language.build import LARGEST_TABLE
 
 LARGEST: Final = 1024 * 1024  # maximum size of a file in bytes; the files of real state machines are smaller
 DEEPEST: Final = 32  # maximum nesting depth of lists, mappings and elements; configurations need only five levels
+FLAT: Final = "replace them by one flat state for each, because a model is in one state at a time"
 MOST_NAMES: Final = 20  # maximum number of states in the hint for a misspelt state
 
 
@@ -100,6 +101,11 @@ class YamlNode:
                 return "null"
             case _:
                 return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line)
+
+    def check_flat(self, nested: Iterable[str], *, of: str, so: str) -> None:
+        for word in nested:
+            if word in self.entries and self.entries[word].value not in (None, False, [], {}):
+                self.problems.add("FSM511", self.keys[word], f"{of} has '{word}', so it {so}", FLAT)
 
     def check_keys(self, known: Collection[str], *, of: str) -> None:
         for key in self.entries:

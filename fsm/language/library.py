@@ -23,7 +23,7 @@ from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
-from fsm.language.read import F, File, content, form_of, parse, with_meaning
+from fsm.language.read import F, File, content, form_of, parse, table_at, with_meaning
 from fsm.language.vocabularies import MOST_COUNTED, Stated, WrittenSystem
 from fsm.machine import Machine
 from fsm.machine.claims import Specification, is_of
@@ -207,7 +207,11 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
     >>> len(load_system(house).copies), len(load_system(house, {"door": 1}).copies)
     (3, 2)
     """
-    path = Path(_path_of(fspath(name), "models/systems", systems(), "system"))
+    name = fspath(name)
+    if name in names() or (is_file(name) and table_at(content(name), ("machine",), path=name)):
+        hint = f"in Python, fsm.load({name!r}) loads the machine"
+        raise refused(name, "FSM001", "this model is a machine, but a system is needed", hint)
+    path = Path(_path_of(name, "models/systems", systems(), "system"))
     make = partial(build_system, find=partial(_machine_of_part, path))
     system = _read_and_build(_composed, content(path), WrittenSystem, str(path), make)
     return counted(system, counts) if counts else system

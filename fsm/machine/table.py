@@ -154,6 +154,11 @@ class Table:
         parts = self.machine.states[self.states[state]].parts
         return bool(parts and (seen := shown_parts(shows)) and seen.items() <= parts.items())
 
+    def is_known(self, shows: str) -> bool:
+        """Check whether a state shows *shows*, or for a system, whether each part shows its value in some state."""
+        parts = {each for state in self.machine.states.values() for each in state.parts.items()}
+        return bool(self.showing(shows)) or (bool(seen := shown_parts(shows).items()) and seen <= parts)
+
     def cell(self, state: int, row: int) -> Cell | None:
         """Return the cell of *row* in *state*, or ``None`` if the model does not specify how the call ends there."""
         event, name = self.rows[row].event, self.states[state]

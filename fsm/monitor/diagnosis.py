@@ -254,9 +254,9 @@ def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
 
 
 def _visible(scene: Scene, state: int, texts: Sequence[str] = ()) -> Iterator[str]:
-    here = frozenset(each for each in scene.before if each.state == state)
-    if scene.seen.event:
-        here = replace(scene, before=here).left(_without_values(scene)._replace(shows="")) or here
+    rest = _without_values(scene)._replace(shows="")
+    own = replace(scene, before=frozenset(each for each in scene.before if each.state == state))
+    here = (scene.seen.event and (own.left(rest) or own.left(rest._replace(emits=None)))) or own.before
     return (texts[each] if texts else scene.table.named(each) for each in sorted({each.state for each in here}))
 
 

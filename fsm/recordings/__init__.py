@@ -166,12 +166,8 @@ def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> R
     """
     form = None if name == STDIN else open_recording(name, as_called=True).form
     if form is None or not fits(form):
-        raise refused(
-            name,
-            "FSM206",
-            "the file cannot be read twice" if form is None else f"the form of the file is {form.title}",
-            hint,
-        )
+        what = "the file cannot be read twice" if form is None else f"the form of the file is {form.title}"
+        raise refused(name, "FSM206", what, hint)
     return form
 
 
@@ -293,12 +289,8 @@ def as_recorded(name: str, other: str = "") -> AsRecorded:
         special: Callable[[str, str], AsRecorded] = loaded(recording.form.steps)
         return special(name, other)
     if other:
-        raise refused(
-            name,
-            "FSM206",
-            f"the form of the file is {recording.form.title}, which cannot be judged together with another recording",
-            f"leave out {other}",
-        )
+        what = f"the form of the file is {recording.form.title}, which cannot be judged together with another recording"
+        raise refused(name, "FSM206", what, f"leave out {other}")
     steps = (
         RecordedStep(Line.of(line, recording.name), seen)
         for part in recording.batches

@@ -268,9 +268,8 @@ def _open_trace(opening: Opening) -> Recording:
 
 
 def _open_history(opening: Opening) -> Recording:
-    raise refused(
-        opening.name, "FSM201", "a history cannot be followed or combined from several files", "give one complete file"
-    )
+    what = "a history cannot be followed or combined from several files"
+    raise refused(opening.name, "FSM201", what, "give one complete file")
 
 
 def _is_trace(head: bytes) -> bool:
@@ -278,12 +277,7 @@ def _is_trace(head: bytes) -> bool:
 
 
 TRACE: Final = RecordingForm(
-    name="trace",
-    title="trace",
-    about="in fsm's own format",
-    sniff=_is_trace,
-    open=_open_trace,
-    strict=True,
+    name="trace", title="trace", about="in fsm's own format", sniff=_is_trace, open=_open_trace, strict=True
 )
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history

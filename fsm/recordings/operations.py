@@ -347,10 +347,8 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
             reply, shows = _answer(what)
             return UnderstoodForm("return", pairs, Observation(reply=reply, shows=shows, process=_process(process)))
         case kind:
-            raise MeaningError(
-                f"no event can have the kind {kind!r}",
-                "the kind of a call is false, 0 or call; the kind of a return is true, 1 or return",
-            )
+            hint = "the kind of a call is false, 0 or call; the kind of a return is true, 1 or return"
+            raise MeaningError(f"no event can have the kind {kind!r}", hint)
 
 
 def _read_request(what: Data, process: Data) -> Observation:

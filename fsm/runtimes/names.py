@@ -73,3 +73,13 @@ RELAYED: Final = {
 
 REGISTRATION: Final = 5.0  # default limit in seconds for registering a plugin
 REQUEST: Final = 2.0  # default limit in seconds for answering a request
+
+_STATUS_FIELDS: Final = {"created": "created_at", "started": "started_at", "finished": "finished_at"} | {
+    "exit-code": "exit_code",
+    **{name: name for name in ("reason", "message")},
+}
+
+
+def status_fields(status: object) -> dict[str, int | str]:
+    """Return the fields of a container's *status*, with the names that they have in models."""
+    return {name: getattr(status, field) for name, field in _STATUS_FIELDS.items()}

@@ -26,6 +26,7 @@ from fsm.conformance.suite import conform, replay
 from fsm.conformance.virtual_loop import SPINS, VirtualLoop
 from fsm.hypothesis_tests import stateful
 from fsm.language.library import load
+from fsm.machine.findings import Cause
 from fsm.mutation import mutants
 
 if TYPE_CHECKING:
@@ -237,6 +238,155 @@ def test_a_leak_has_a_shortest_test_and_is_reported_once() -> None:
     assert [len(each.steps) for each in found.failures] == [1]
     again = replay(JOB, Leaking, found.failures[0].steps)
     assert [each.broken for each in again.failures] == [found.failures[0].broken]
+
+
+# -- calls that wait for each other ------------------------------------------------
+
+SHARING = machine_of("""
+[machine]
+name = "page"
+title = "A page"
+about = "Is fetched once, whoever asks for it."
+source = "none"
+initial = "none"
+
+[states]
+none = { about = "Nobody has asked." }
+fetching = { about = "One caller waits.", shows = "fetching" }
+shared = { about = "Two callers wait.", shows = "fetching" }
+there = { about = "It is there." }
+
+[event.get]
+kind = "call"
+about = "Return the page."
+ignores = ["there"]
+moves = { none = { begins = "fetching" }, fetching = { begins = "shared" }, shared = { begins = "shared" } }
+
+[event.get.ends]
+fetching = [
+  { name = "fetched", to = "there" },
+  { name = "failed", to = "none", reply = "FAILED" },
+  { name = "cancelled", to = "none", reply = "CANCELLED" },
+]
+shared = [
+  { name = "fetched", to = "there" },
+  { name = "failed", to = "none", reply = "FAILED" },
+  { name = "cancelled", to = "fetching", reply = "CANCELLED" },
+]
+none = [
+  { name = "fetched", stays = true },
+  { name = "failed", stays = true, reply = "FAILED" },
+  { name = "cancelled", stays = true, reply = "CANCELLED" },
+]
+there = [
+  { name = "fetched", stays = true },
+  { name = "failed", stays = true, reply = "FAILED" },
+  { name = "cancelled", stays = true, reply = "CANCELLED" },
+]
+""")
+
+
+class Page:
+    """All callers wait for one task, which the first caller creates and the last one cancels."""
+
+    replies: ClassVar[dict[type[BaseException], str]] = {OSError: "FAILED"}
+
+    def __init__(self) -> None:
+        self.fetch = fsm.Fake(outcomes={"fetched": None, "failed": OSError()})
+        self.state, self.callers = "none", 0
+        self.task: asyncio.Task[None] | None = None
+
+    async def get(self) -> None:
+        if self.state == "there":
+            return
+        if self.state == "none":
+            self.task = asyncio.create_task(self.fetching())
+            self.state = "fetching"
+        assert self.task is not None
+        self.callers += 1
+        try:
+            await asyncio.shield(self.task)
+        finally:
+            self.callers -= 1
+            if not self.callers and not self.task.done():
+                self.cancel(self.task)
+
+    def cancel(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        self.state = "none"
+
+    async def fetching(self) -> None:
+        try:
+            await self.fetched()
+        except OSError:
+            self.state = "none"
+            raise
+        self.state = "there"
+
+    async def fetched(self) -> None:
+        await self.fetch()
+
+    def shows(self) -> str:
+        return self.state
+
+
+class Resting(Page):
+    """The shared task rests, so the second caller waits for a timer that does not belong to it."""
+
+    async def fetched(self) -> None:
+        await asyncio.sleep(60)
+        await super().fetched()
+
+
+class Unshared(Page):
+    """Whoever is cancelled ends the request of all."""
+
+    async def get(self) -> None:
+        try:
+            await super().get()
+        except asyncio.CancelledError:
+            if self.task is not None:
+                self.cancel(self.task)
+            raise
+
+
+class Lost(Page):
+    """The second caller waits for something that never comes."""
+
+    async def get(self) -> None:
+        if self.callers:
+            await asyncio.Event().wait()
+        await super().get()
+
+
+@pytest.mark.parametrize("kind", [Page, Resting])
+def test_a_call_may_wait_for_what_another_call_has_begun(kind: type[Page]) -> None:
+    found = conform(SHARING, kind, examples=20)
+
+    assert isinstance(found.verdict, fsm.Holds)
+    assert len(found.reached) == len(found.reachable)
+
+
+@pytest.mark.parametrize(("kind", "says"), [(Unshared, ""), (Lost, "get does not return; it waits at")])
+def test_defects_of_calls_that_wait_for_each_other_are_found(kind: type[Page], says: str) -> None:
+    found = conform(SHARING, kind, examples=0)
+
+    assert any(says in each.broken and len(each.steps) == 2 for each in found.failures)
+
+
+def test_the_wrong_end_of_a_call_is_reported_with_the_right_one() -> None:
+    class Stuck(Job):
+        async def run(self) -> None:
+            if self.state != "idle":
+                raise Busy
+            self.state = "busy"
+            await self.working()
+            self.state = "done"
+
+    (failure,) = replay(JOB, Stuck, steps("begin run; end run=failed")).failures
+    assert failure.violation is not None
+    assert (failure.violation.cause, failure.violation.illegal) == (Cause.STATE, "busy")
+    assert [(each.state, each.what) for each in failure.violation.permitted] == [("busy", ("idle",))]
 
 
 # -- time ------------------------------------------------------------------------

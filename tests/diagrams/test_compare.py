@@ -11,7 +11,7 @@ import pytest
 from drawn import CONTAINER, POD, Change, changes, drawing_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import DOOR, JOB, door, edited, job, machine_of
+from machines import DOOR, JOB, LEASE, door, edited, job, machine_of
 from random_machines import machines
 from thorough import TIMES, amount
 
@@ -61,6 +61,14 @@ def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
 
     assert [] == differences(compare(machine, drawing))
     assert [] == differences(compare(drawing, machine))
+
+
+@pytest.mark.parametrize("write", [mermaid, plantuml, dot])
+def test_a_picture_shows_events_that_only_restart_a_timer(write: Callable[[Picture], str]) -> None:
+    lease, other = machine_of(LEASE), machine_of(edited(LEASE, 'restarts  = ["renew"]', ""))
+
+    assert [] == differences(compare(lease, drawing_of(write(picture(lease))), complete=True))
+    assert ["first: held renew held"] == differences(compare(other, drawing_of(write(picture(other))), complete=True))
 
 
 def test_there_are_enough_changes() -> None:

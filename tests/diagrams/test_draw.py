@@ -47,6 +47,56 @@ def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
 # -- the elements of a picture ---------------------------------------------------
 
 
+COUNTING = """
+[machine]
+name = "breaker"
+title = "A breaker"
+about = "Opens after two failures."
+source = "none"
+initial = "closed"
+
+[states]
+closed = { about = "Calls pass." }
+probing = { about = "One call is tried." }
+open = { about = "Calls fail." }
+
+[data]
+failures = { from = 0, to = 1, about = "Failures in a row." }
+
+[event.call]
+kind = "call"
+about = "Call the service."
+moves = { closed = { begins = "closed" }, open = { begins = "probing" } }
+refuses = { probing = "OPEN" }
+
+[event.call.ends]
+closed = [
+  { name = "good", stays = true, chosen = true, set = { failures = 0 } },
+  { name = "late", stays = true, chosen = true, reply = "LATE" },
+  { name = "bad", stays = true, chosen = true, when = "failures == 0", reply = "FAILED", set = { failures = 1 } },
+  { name = "second", to = "open", chosen = true, when = "failures == 1", reply = "FAILED" },
+]
+probing = [{ name = "good", to = "closed" }, { name = "bad", to = "open", reply = "FAILED" }]
+open = [{ name = "good", stays = true }]
+"""
+
+
+def test_an_error_that_changes_a_variable_is_drawn() -> None:
+    loop = next(each for each in picture(machine_of(COUNTING)).edges if each.source == each.target == "closed")
+
+    assert [(label.error, label.effect) for label in loop.labels] == [
+        ("", "failures := 0"),
+        ("FAILED", "failures := 1"),
+    ]
+
+
+def test_only_states_in_which_a_call_begins_are_dashed() -> None:
+    """In *open*, a call that began before may end, which says nothing about the state."""
+    passing = {each.name for each in picture(machine_of(COUNTING)).nodes if each.passing}
+
+    assert passing == {"closed", "probing"}
+
+
 def test_moves_are_drawn_and_the_rest_is_named() -> None:
     drawing = picture(machine_of(DOOR))
 

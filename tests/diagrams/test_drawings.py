@@ -426,12 +426,12 @@ def test_reads_mermaid_in_a_comment() -> None:
     assert ["A go B"] == arrows(drawing_of(text))
 
 
-@pytest.mark.parametrize("statement", ["state A {", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
-def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
+@pytest.mark.parametrize("statement", ["A { B", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
+def test_refuses_other_statements_of_mermaid(statement: str) -> None:
     (found,) = parse(f"stateDiagram-v2\n  A --> B: go\n  {statement}\n", "x.mmd")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
-    assert f"not a statement of a flat state diagram: {statement!r}" in found.problems[0].what
+    assert f"not a statement of a state diagram: {statement!r}" in found.problems[0].what
 
 
 PLANTUML = """\
@@ -478,8 +478,8 @@ def test_reads_plantuml_in_a_comment() -> None:
     assert [". - A", "A go B"] == arrows(drawing_of(text))
 
 
-@pytest.mark.parametrize("statement", ["state A {", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
-def test_refuses_plantuml_that_is_not_flat(statement: str) -> None:
+@pytest.mark.parametrize("statement", ["A { B", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
+def test_refuses_other_statements_of_plantuml(statement: str) -> None:
     (found,) = parse(f"@startuml\n[*] --> A\n{statement}\n@enduml", "x.puml")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]

@@ -122,6 +122,30 @@ def test_planted_bugs_are_found(sut: type[Player], steps: tuple[str, ...]) -> No
     assert isinstance(tested.verdict, fsm.Holds) is not bool(steps)
 
 
+class Broken(Player):
+    """Shows something that no state of the playback shows."""
+
+    def stop(self) -> None:
+        self.playback = "ajar"
+
+
+@pytest.mark.parametrize(
+    ("sut", "steps", "says"),
+    [
+        (Eager, "connect; play", "expected   OFFLINE"),
+        (PlaysOn, "connect; connected; play; disconnect", "expected   playback paused"),
+        (Broken, "stop", "which no state shows"),
+    ],
+)
+def test_a_joint_state_that_cannot_be_reached_breaks_the_clause_of_the_step(
+    sut: type[Player], steps: str, says: str
+) -> None:
+    tested = fsm.conform(fsm.load_system(PLAYER), sut, examples=0)
+    (failure,) = (each for each in tested.failures if "; ".join(step.event for step in each.steps) == steps)
+    assert bool(failure.broken) is (sut is Broken)
+    assert says in fsm.describe(tested)
+
+
 @pytest.mark.parametrize(
     ("shows", "code"), [('{"playback": "paused"}', 0), ('{"playback": "playing"}', 1), ('{"stream": "online"}', 1)]
 )

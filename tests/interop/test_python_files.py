@@ -212,6 +212,59 @@ def test_the_model_is_what_the_library_does(case: str, tmp_path: Path) -> None:
             assert set(machine.states) == reached
 
 
+LOSSES = {
+    "chart": f"""{SM}
+class M(StateChart):
+    off = State(initial=True)
+    class on(State.Compound):
+        past = HistoryState(type="shallow")
+        low = State(initial=True)
+        high = State()
+        up = low.to(high, on="count")
+        past.to(low)
+    power = Event(off.to(on.past) | on.to(off), delay=5)
+    stay = off.to.itself()
+    def on_enter_off(self): pass
+    @stay.after
+    def log(self): pass
+    def count(self): pass
+    def on_enter_other(self): pass
+""",
+    "machine": f"""{TM}
+class M:
+    def __init__(self):
+        states = ["off", {{"name": "on", "children": ["low", "high"], "initial": "low", "on_exit": "log"}}]
+        ways = [["power", "off", "on"], {{"trigger": "up", "source": "on_low", "dest": "on_high", "after": "count"}}]
+        self.machine = HierarchicalMachine(self, states, transitions=ways, initial="off", auto_transitions=False)
+    def log(self): pass
+    def count(self): pass
+""",
+}
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize(
+    ("case", "lost"),
+    [
+        ("chart", ["Actions are left out: on_enter_off, log, count.", "Delays of events are left out: power."]),
+        ("machine", ["Actions are left out: log, count."]),
+    ],
+)
+def test_the_model_names_what_is_lost(case: str, lost: list[str], tmp_path: Path, *, trust: bool) -> None:
+    about = draft_of(tmp_path / "m.py", LOSSES[case], trust=trust).about
+
+    for sentence in [*lost, "These states have only leaves: on."]:
+        assert sentence in about
+
+
+def test_nothing_is_said_to_be_lost_without_a_loss(tmp_path: Path) -> None:
+    for cases, case in ((CHARTS, "inheritance"), (MACHINES, "an enumeration")):
+        about = draft_of(tmp_path / "m.py", cases[case]).about
+
+        assert "left out" not in about
+        assert "leaves" not in about
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [*CHARTS, *MACHINES])
 def test_the_syntax_says_what_python_says(case: str, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ CASES = [
     ("FSM012", 'rpc     = "PushDoor"', f"rpc = 0x{'f' * 5000}  # here", "event.push.rpc is 0xffff", "give text in quotes"),
     ("FSM012", 'name    = "door"', 'name = "a door"  # here', "machine.name is 'a door'", "give a name of letters, digits, '_', '.' and '-'"),
     ("FSM012", "gone = { about", '"go ne" = { about = "" }  # here\ngone = { about', "'go ne' in [states] cannot be used as a name", "use a name of letters, digits"),
+    ("FSM012", PUSH, f'{PUSH}ends."*" = {{ stays = true }}  # here\n', "'*' in [event.push.ends] cannot be used as a name", "or a set of states from [define]"),
     ("FSM012", "clauses = { gone-is-gone", 'refuses = { gone = "Not found" }  # here\n#', "event.push.refuses.gone is 'Not found'", "give an error reply in capitals, such as NOT_FOUND, or 'error' for any, or a list of them"),
     ("FSM012", "moves  = { shut = ", 'moves  = { shut = { to = "ajar", reply = ["no"] } }  # here\n#', "event.warp.moves.shut.reply[0] is 'no'", "give 'ok', an error reply in capitals"),
     ("FSM012", "moves  = { shut = ", 'moves  = { shut = { to = "ajar", reply = 5 } }  # here\n#', "event.warp.moves.shut.reply is 5", "or a list of them"),

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "how-to" / "from-a-diagram.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FILES = {block.file: block.text for block in blocks(TEXT) if block.kind == "toml"}
 PICTURES = dict(re.findall(r"^!\[.*\]\((diagram-(\w+)\.svg)\)$", TEXT, re.MULTILINE))
-NESTED = {"engine", "doors", "stereo", "bus"}  # `fsm diff` reads only flat diagrams
+NESTED = {"engine", "doors", "stereo", "bus"}  # `fsm diff` reads neither histories nor regions
 
 
 def _diagrams() -> dict[str, str]:

@@ -64,7 +64,7 @@ def _lines(path: Path) -> Iterator[str]:
 @cache
 def _prose(area: str) -> tuple[str, ...]:
     files = (path for path in sorted((ROOT / area).rglob("*")) if path.suffix in {".py", ".md", ".toml"})
-    ours = (path for path in files if not path.name.endswith("_pb2.py") and "_shipped" not in path.parts)
+    ours = (path for path in files if "_shipped" not in path.parts)
     return tuple(line for path in ours for line in _lines(path))
 
 

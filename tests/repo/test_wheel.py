@@ -45,6 +45,7 @@ def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
     assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
     assert "fsm/py.typed" in wheel
     assert {"fsm/language/codes.toml", "fsm/runtimes/codes.toml"} <= {*wheel}
+    assert {f"fsm/runtimes/sockets/{each}.binpb" for each in ("cri", "nri", "ttrpc")} <= {*wheel}
 
 
 def test_carries_neither_tests_nor_caches(wheel: dict[str, bytes]) -> None:

@@ -182,8 +182,7 @@ class _PictureBuilder:
 
     @property
     def states(self) -> list[str]:
-        met = {state for (_, state), count in self.marks.counts.items() if count}
-        kept = met | self.marks.states | self.marks.failed
+        kept = self.marks.states | self.marks.failed | {state for (_, state), met in self.marks.counts.items() if met}
         every = bool(self.machine.profile) or "profiles" in self.show
         return [state for state in self.machine.states if every or state not in self.only or state in kept]
 
@@ -192,15 +191,15 @@ class _PictureBuilder:
         states = self.states
         arrows = [arrow for state in states if not left for arrow in self._arrows(event, state) if arrow[1] in states]
         everywhere = self._from_any_state(arrows)
-        drawn = False
+        timers = [timer for timer in self.machine.timers.values() if event.name in timer.restarts]
+        self.left_out[event.name] = None
         for source, target, label in arrows:
             start = ANY if (target, label) in everywhere else source
-            changes = source != target or bool(label.effect)
+            restarts = not label.error and any(source in timer.states for timer in timers)
+            changes = source != target or bool(label.effect) or restarts
             if start == ANY or changes or label.deviates or label.cell != "moves" or "stays" in self.show:
                 self.labels.setdefault((start, target), {})[label] = None
-                drawn = True
-        if not drawn:
-            self.left_out[event.name] = None
+                self.left_out.pop(event.name, None)
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
         """Return each target and label with arrows from every other state, if there are at least two other states."""
@@ -256,12 +255,12 @@ class _PictureBuilder:
                 self.labels[source, target] = dict.fromkeys(labels)
 
     def picture(self) -> Picture:
-        passing = {state for event in self.machine.events.values() for state in event.ends}
-        seen = (self.marks.seen,) if self.marks.seen is not None else ()
+        passing = {way.to for event in self.machine.events.values() for way in event.outcomes() if way.begins}
+        seen = (self.marks.seen,) if self.marks.seen else ()
+        failed = [state for state in self.machine.states if seen and state in self.marks.failed]
         met = Counter[str]()
         for (_, state), count in self.marks.counts.items():
             met[state] += count
-        failed = [state for state in self.machine.states if state in self.marks.failed]
         nodes = tuple(
             PictureNode(
                 name=state.name,
@@ -286,7 +285,7 @@ class _PictureBuilder:
             edges=(
                 *_show_counts_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
                 *self._edges_from_elsewhere(),
-                *(PictureEdge(source=each, target=each, labels=seen, failed=True) for each in failed if seen),
+                *(PictureEdge(source=each, target=each, labels=seen, failed=True) for each in failed),
             ),
             left_out=tuple(self.left_out),
             profiles=tuple(self.profiles),
@@ -341,12 +340,12 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     """Return *labels* with each event only once, and without errors if any of the labels is a success.
 
-    Labels for deviations, and for cells that ignore, refuse or do not specify the event, are also kept.
+    Labels that change variables, deviate, ignore, refuse or do not specify the event are also kept.
     """
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str, str, str], EdgeLabel] = {}
     for label in labels:
-        if label.deviates or label.cell != "moves" or not (label.error and fine):
+        if label.effect or label.deviates or label.cell != "moves" or not (label.error and fine):
             kept.setdefault((label.event, label.deviates, label.cell, label.guard, label.effect), label)
     return tuple(kept.values())
 

@@ -80,7 +80,10 @@ def _describe_error(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *,
                 hint = f"add a table: [{last}]"
             return "FSM011", f"{last!r} is missing from {_table(table)}", hint
         case _ if named:
-            return "FSM012", f"{last!r} in {_table(table)} cannot be used as a name", f"use {vocabulary.names(*table)}"
+            hint = f"use {vocabulary.names(*table)}"
+            if (last, table[-1:]) == ("*", ("ends",)):
+                hint = "name the states in which the call may be in progress, or a set of states from [define]"
+            return "FSM012", f"{last!r} in {_table(table)} cannot be used as a name", hint
     value, values = error["input"], vocabulary.values(*where)
     hint = f"give {vocabulary.expected(*where)}"
     if values and isinstance(value, str):

@@ -20,7 +20,7 @@ from fsm.machine import Machine
 from fsm.recordings.line_reader import decode
 from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, away, wait
-from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
+from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS, status_fields
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import UnsupportedError
@@ -80,16 +80,7 @@ class RuntimeContainerSUT(EntitySUT):
         self._name = self._session.name()
 
     def fields(self) -> Mapping[str, int | str]:
-        if (status := self._seen) is None:
-            return {}
-        return {
-            "created": status.created_at,
-            "started": status.started_at,
-            "finished": status.finished_at,
-            "exit-code": status.exit_code,
-            "reason": status.reason,
-            "message": status.message,
-        }
+        return status_fields(self._seen) if self._seen else {}
 
     @property
     def _folder(self) -> Path:

@@ -25,9 +25,7 @@ MEMORY = "/dev/shm"  # noqa: S108  (the names of the files in it are random)
     "--cri", "address", required=True, metavar="ADDRESS", help="Socket to serve, such as unix:///run/fsm.sock."
 )
 @click.option(
-    "--nri",
-    metavar="ADDRESS",
-    help="Socket for NRI plugins, such as unix:///tmp/nri.sock. Default: no plugins.",
+    "--nri", metavar="ADDRESS", help="Socket for NRI plugins, such as unix:///tmp/nri.sock. Default: no plugins."
 )
 @profile_option("Deviate as this profile does, to test that a client copes.")
 @click.option(

@@ -5,19 +5,23 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise, repeat
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fsm.errors import InputError, Problem, refused
 from fsm.recordings.form import Opening, Recording, RecordingForm, deciding_key, first_line
-from fsm.recordings.line_reader import LONGEST, Piece, decode, decoded
+from fsm.recordings.line_reader import LONGEST, Piece, decoded
+from fsm.runtimes.names import status_fields
 from fsm.runtimes.recordings import nri_events
 from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.containerd_texts import entry
 from fsm.runtimes.recordings.cri_calls import CriCallReader
 from fsm.runtimes.recordings.log_reader import AHEAD, LogReader
 from fsm.trace import Line, Nanoseconds, Observation, batch, nanoseconds
+
+if TYPE_CHECKING:
+    from fsm.runtimes.reference.container.record import Status
 
 _PATTERNS: Final = (
     "status",
@@ -28,28 +32,6 @@ _PATTERNS: Final = (
 )
 
 _SUFFIX: Final = ".status.json"
-
-_ANYTHING: Final = msgspec.json.Decoder(dict[str, object])
-
-
-class _Status(
-    msgspec.Struct,
-    rename={"created": "createdat", "started": "startedat", "finished": "finishedat", "exit_code": "exitcode"},
-):
-    version: str = ""
-    created: int = 0
-    started: int = 0
-    finished: int = 0
-    exit_code: int = 0
-    reason: str = ""
-    message: str = ""
-
-    def shows(self) -> str:
-        if self.finished:
-            return "CONTAINER_EXITED"
-        if self.started:
-            return "CONTAINER_RUNNING"
-        return "CONTAINER_CREATED" if self.created else "CONTAINER_UNKNOWN"
 
 
 def files(name: str) -> list[Path]:
@@ -80,25 +62,20 @@ def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
                 Problem(path=str(path), line=0, code="FSM213", what=f"the file is not a checkpoint: {error}", hint=hint)
             )
             continue
-        fields = {each.replace("_", "-"): value for each, value in msgspec.structs.asdict(status).items()}
-        del fields["version"]
-        yield Line(str(path), 1), Observation(entity=name, of="container", shows=status.shows(), fields=fields)
+        shows, fields = status.state().value, status_fields(status)
+        yield Line(str(path), 1), Observation(entity=name, of="container", shows=shows, fields=fields)
     if problems:
         raise InputError(problems)
 
 
-def _read(path: Path) -> _Status:
+def _read(path: Path) -> "Status":
+    from fsm.runtimes.reference.container.record import decode  # noqa: PLC0415  (its package loads a machine)
+
     with path.open("rb") as file:
         data = file.read(LONGEST + 1)
-    if not data.strip() or len(data) > LONGEST:
-        raise ValueError(f"the file has {len(data):,} bytes{'' if data.strip() else ', and contains no record'}")
-    raw = decode(data, _ANYTHING)
-    # Like Go's JSON decoder, ignore the case of keys, and treat null like a missing key.
-    status = msgspec.convert({key.casefold(): value for key, value in raw.items() if value is not None}, _Status)
-    if status.version != "v1":
-        version = f"of version {status.version!r}" if status.version else "without a version"
-        raise ValueError(f"the record is {version}, but only version 'v1' can be read")
-    return status
+    if len(data) > LONGEST:
+        raise ValueError(f"the file has more than {LONGEST:,} bytes")
+    return decode(data)
 
 
 RESTART: Final = frozenset({"restart"})

@@ -7,31 +7,26 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CgroupDriver(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     SYSTEMD: _ClassVar[CgroupDriver]
     CGROUPFS: _ClassVar[CgroupDriver]
 
 class NamespaceMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     POD: _ClassVar[NamespaceMode]
     CONTAINER: _ClassVar[NamespaceMode]
     NODE: _ClassVar[NamespaceMode]
     TARGET: _ClassVar[NamespaceMode]
 
 class PodSandboxState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     SANDBOX_READY: _ClassVar[PodSandboxState]
     SANDBOX_NOTREADY: _ClassVar[PodSandboxState]
 
 class ContainerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     CONTAINER_CREATED: _ClassVar[ContainerState]
     CONTAINER_RUNNING: _ClassVar[ContainerState]
     CONTAINER_EXITED: _ClassVar[ContainerState]
     CONTAINER_UNKNOWN: _ClassVar[ContainerState]
 
 class ContainerEventType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     CONTAINER_CREATED_EVENT: _ClassVar[ContainerEventType]
     CONTAINER_STARTED_EVENT: _ClassVar[ContainerEventType]
     CONTAINER_STOPPED_EVENT: _ClassVar[ContainerEventType]
@@ -54,17 +49,10 @@ CONTAINER_STOPPED_EVENT: ContainerEventType
 CONTAINER_DELETED_EVENT: ContainerEventType
 
 class VersionRequest(_message.Message):
-    __slots__ = ("version",)
-    VERSION_FIELD_NUMBER: _ClassVar[int]
     version: str
     def __init__(self, version: _Optional[str] = ...) -> None: ...
 
 class VersionResponse(_message.Message):
-    __slots__ = ("version", "runtime_name", "runtime_version", "runtime_api_version")
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_NAME_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_VERSION_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_API_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: str
     runtime_name: str
     runtime_version: str
@@ -72,11 +60,6 @@ class VersionResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., runtime_name: _Optional[str] = ..., runtime_version: _Optional[str] = ..., runtime_api_version: _Optional[str] = ...) -> None: ...
 
 class RuntimeCondition(_message.Message):
-    __slots__ = ("type", "status", "reason", "message")
-    TYPE_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
     type: str
     status: bool
     reason: str
@@ -84,94 +67,60 @@ class RuntimeCondition(_message.Message):
     def __init__(self, type: _Optional[str] = ..., status: bool = ..., reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class RuntimeStatus(_message.Message):
-    __slots__ = ("conditions",)
-    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
     conditions: _containers.RepeatedCompositeFieldContainer[RuntimeCondition]
     def __init__(self, conditions: _Optional[_Iterable[_Union[RuntimeCondition, _Mapping]]] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("verbose",)
-    VERBOSE_FIELD_NUMBER: _ClassVar[int]
     verbose: bool
     def __init__(self, verbose: bool = ...) -> None: ...
 
 class RuntimeHandlerFeatures(_message.Message):
-    __slots__ = ("recursive_read_only_mounts", "user_namespaces")
-    RECURSIVE_READ_ONLY_MOUNTS_FIELD_NUMBER: _ClassVar[int]
-    USER_NAMESPACES_FIELD_NUMBER: _ClassVar[int]
     recursive_read_only_mounts: bool
     user_namespaces: bool
     def __init__(self, recursive_read_only_mounts: bool = ..., user_namespaces: bool = ...) -> None: ...
 
 class RuntimeHandler(_message.Message):
-    __slots__ = ("name", "features")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    FEATURES_FIELD_NUMBER: _ClassVar[int]
     name: str
     features: RuntimeHandlerFeatures
     def __init__(self, name: _Optional[str] = ..., features: _Optional[_Union[RuntimeHandlerFeatures, _Mapping]] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("status", "info", "runtime_handlers")
     class InfoEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    INFO_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_HANDLERS_FIELD_NUMBER: _ClassVar[int]
     status: RuntimeStatus
     info: _containers.ScalarMap[str, str]
     runtime_handlers: _containers.RepeatedCompositeFieldContainer[RuntimeHandler]
     def __init__(self, status: _Optional[_Union[RuntimeStatus, _Mapping]] = ..., info: _Optional[_Mapping[str, str]] = ..., runtime_handlers: _Optional[_Iterable[_Union[RuntimeHandler, _Mapping]]] = ...) -> None: ...
 
 class LinuxRuntimeConfiguration(_message.Message):
-    __slots__ = ("cgroup_driver",)
-    CGROUP_DRIVER_FIELD_NUMBER: _ClassVar[int]
     cgroup_driver: CgroupDriver
     def __init__(self, cgroup_driver: _Optional[_Union[CgroupDriver, str]] = ...) -> None: ...
 
 class RuntimeConfigRequest(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class RuntimeConfigResponse(_message.Message):
-    __slots__ = ("linux",)
-    LINUX_FIELD_NUMBER: _ClassVar[int]
     linux: LinuxRuntimeConfiguration
     def __init__(self, linux: _Optional[_Union[LinuxRuntimeConfiguration, _Mapping]] = ...) -> None: ...
 
 class NetworkConfig(_message.Message):
-    __slots__ = ("pod_cidr",)
-    POD_CIDR_FIELD_NUMBER: _ClassVar[int]
     pod_cidr: str
     def __init__(self, pod_cidr: _Optional[str] = ...) -> None: ...
 
 class RuntimeConfig(_message.Message):
-    __slots__ = ("network_config",)
-    NETWORK_CONFIG_FIELD_NUMBER: _ClassVar[int]
     network_config: NetworkConfig
     def __init__(self, network_config: _Optional[_Union[NetworkConfig, _Mapping]] = ...) -> None: ...
 
 class UpdateRuntimeConfigRequest(_message.Message):
-    __slots__ = ("runtime_config",)
-    RUNTIME_CONFIG_FIELD_NUMBER: _ClassVar[int]
     runtime_config: RuntimeConfig
     def __init__(self, runtime_config: _Optional[_Union[RuntimeConfig, _Mapping]] = ...) -> None: ...
 
 class UpdateRuntimeConfigResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class PodSandboxMetadata(_message.Message):
-    __slots__ = ("name", "uid", "namespace", "attempt")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    UID_FIELD_NUMBER: _ClassVar[int]
-    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     name: str
     uid: str
     namespace: str
@@ -179,11 +128,6 @@ class PodSandboxMetadata(_message.Message):
     def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., namespace: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class NamespaceOption(_message.Message):
-    __slots__ = ("network", "pid", "ipc", "target_id")
-    NETWORK_FIELD_NUMBER: _ClassVar[int]
-    PID_FIELD_NUMBER: _ClassVar[int]
-    IPC_FIELD_NUMBER: _ClassVar[int]
-    TARGET_ID_FIELD_NUMBER: _ClassVar[int]
     network: NamespaceMode
     pid: NamespaceMode
     ipc: NamespaceMode
@@ -191,61 +135,34 @@ class NamespaceOption(_message.Message):
     def __init__(self, network: _Optional[_Union[NamespaceMode, str]] = ..., pid: _Optional[_Union[NamespaceMode, str]] = ..., ipc: _Optional[_Union[NamespaceMode, str]] = ..., target_id: _Optional[str] = ...) -> None: ...
 
 class LinuxSandboxSecurityContext(_message.Message):
-    __slots__ = ("namespace_options",)
-    NAMESPACE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     namespace_options: NamespaceOption
     def __init__(self, namespace_options: _Optional[_Union[NamespaceOption, _Mapping]] = ...) -> None: ...
 
 class LinuxPodSandboxConfig(_message.Message):
-    __slots__ = ("cgroup_parent", "security_context", "sysctls")
     class SysctlsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    CGROUP_PARENT_FIELD_NUMBER: _ClassVar[int]
-    SECURITY_CONTEXT_FIELD_NUMBER: _ClassVar[int]
-    SYSCTLS_FIELD_NUMBER: _ClassVar[int]
     cgroup_parent: str
     security_context: LinuxSandboxSecurityContext
     sysctls: _containers.ScalarMap[str, str]
     def __init__(self, cgroup_parent: _Optional[str] = ..., security_context: _Optional[_Union[LinuxSandboxSecurityContext, _Mapping]] = ..., sysctls: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class DNSConfig(_message.Message):
-    __slots__ = ("servers", "searches", "options")
-    SERVERS_FIELD_NUMBER: _ClassVar[int]
-    SEARCHES_FIELD_NUMBER: _ClassVar[int]
-    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     servers: _containers.RepeatedScalarFieldContainer[str]
     searches: _containers.RepeatedScalarFieldContainer[str]
     options: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, servers: _Optional[_Iterable[str]] = ..., searches: _Optional[_Iterable[str]] = ..., options: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PodSandboxConfig(_message.Message):
-    __slots__ = ("metadata", "hostname", "log_directory", "dns_config", "labels", "annotations", "linux")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    HOSTNAME_FIELD_NUMBER: _ClassVar[int]
-    LOG_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
-    DNS_CONFIG_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
     metadata: PodSandboxMetadata
     hostname: str
     log_directory: str
@@ -256,90 +173,54 @@ class PodSandboxConfig(_message.Message):
     def __init__(self, metadata: _Optional[_Union[PodSandboxMetadata, _Mapping]] = ..., hostname: _Optional[str] = ..., log_directory: _Optional[str] = ..., dns_config: _Optional[_Union[DNSConfig, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., linux: _Optional[_Union[LinuxPodSandboxConfig, _Mapping]] = ...) -> None: ...
 
 class RunPodSandboxRequest(_message.Message):
-    __slots__ = ("config", "runtime_handler")
-    CONFIG_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_HANDLER_FIELD_NUMBER: _ClassVar[int]
     config: PodSandboxConfig
     runtime_handler: str
     def __init__(self, config: _Optional[_Union[PodSandboxConfig, _Mapping]] = ..., runtime_handler: _Optional[str] = ...) -> None: ...
 
 class RunPodSandboxResponse(_message.Message):
-    __slots__ = ("pod_sandbox_id",)
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     def __init__(self, pod_sandbox_id: _Optional[str] = ...) -> None: ...
 
 class StopPodSandboxRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id",)
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     def __init__(self, pod_sandbox_id: _Optional[str] = ...) -> None: ...
 
 class StopPodSandboxResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class RemovePodSandboxRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id",)
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     def __init__(self, pod_sandbox_id: _Optional[str] = ...) -> None: ...
 
 class RemovePodSandboxResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class PodSandboxStatusRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id", "verbose")
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    VERBOSE_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     verbose: bool
     def __init__(self, pod_sandbox_id: _Optional[str] = ..., verbose: bool = ...) -> None: ...
 
 class PodSandboxNetworkStatus(_message.Message):
-    __slots__ = ("ip",)
-    IP_FIELD_NUMBER: _ClassVar[int]
     ip: str
     def __init__(self, ip: _Optional[str] = ...) -> None: ...
 
 class Namespace(_message.Message):
-    __slots__ = ("options",)
-    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     options: NamespaceOption
     def __init__(self, options: _Optional[_Union[NamespaceOption, _Mapping]] = ...) -> None: ...
 
 class LinuxPodSandboxStatus(_message.Message):
-    __slots__ = ("namespaces",)
-    NAMESPACES_FIELD_NUMBER: _ClassVar[int]
     namespaces: Namespace
     def __init__(self, namespaces: _Optional[_Union[Namespace, _Mapping]] = ...) -> None: ...
 
 class PodSandboxStatus(_message.Message):
-    __slots__ = ("id", "metadata", "state", "created_at", "network", "linux", "labels", "annotations", "runtime_handler")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    NETWORK_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_HANDLER_FIELD_NUMBER: _ClassVar[int]
     id: str
     metadata: PodSandboxMetadata
     state: PodSandboxState
@@ -352,18 +233,10 @@ class PodSandboxStatus(_message.Message):
     def __init__(self, id: _Optional[str] = ..., metadata: _Optional[_Union[PodSandboxMetadata, _Mapping]] = ..., state: _Optional[_Union[PodSandboxState, str]] = ..., created_at: _Optional[int] = ..., network: _Optional[_Union[PodSandboxNetworkStatus, _Mapping]] = ..., linux: _Optional[_Union[LinuxPodSandboxStatus, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., runtime_handler: _Optional[str] = ...) -> None: ...
 
 class PodSandboxStatusResponse(_message.Message):
-    __slots__ = ("status", "info", "containers_statuses", "timestamp")
     class InfoEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    INFO_FIELD_NUMBER: _ClassVar[int]
-    CONTAINERS_STATUSES_FIELD_NUMBER: _ClassVar[int]
-    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     status: PodSandboxStatus
     info: _containers.ScalarMap[str, str]
     containers_statuses: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
@@ -371,57 +244,32 @@ class PodSandboxStatusResponse(_message.Message):
     def __init__(self, status: _Optional[_Union[PodSandboxStatus, _Mapping]] = ..., info: _Optional[_Mapping[str, str]] = ..., containers_statuses: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., timestamp: _Optional[int] = ...) -> None: ...
 
 class PodSandboxStateValue(_message.Message):
-    __slots__ = ("state",)
-    STATE_FIELD_NUMBER: _ClassVar[int]
     state: PodSandboxState
     def __init__(self, state: _Optional[_Union[PodSandboxState, str]] = ...) -> None: ...
 
 class PodSandboxFilter(_message.Message):
-    __slots__ = ("id", "state", "label_selector")
     class LabelSelectorEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    LABEL_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: PodSandboxStateValue
     label_selector: _containers.ScalarMap[str, str]
     def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[PodSandboxStateValue, _Mapping]] = ..., label_selector: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListPodSandboxRequest(_message.Message):
-    __slots__ = ("filter",)
-    FILTER_FIELD_NUMBER: _ClassVar[int]
     filter: PodSandboxFilter
     def __init__(self, filter: _Optional[_Union[PodSandboxFilter, _Mapping]] = ...) -> None: ...
 
 class PodSandbox(_message.Message):
-    __slots__ = ("id", "metadata", "state", "created_at", "labels", "annotations", "runtime_handler")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_HANDLER_FIELD_NUMBER: _ClassVar[int]
     id: str
     metadata: PodSandboxMetadata
     state: PodSandboxState
@@ -432,60 +280,37 @@ class PodSandbox(_message.Message):
     def __init__(self, id: _Optional[str] = ..., metadata: _Optional[_Union[PodSandboxMetadata, _Mapping]] = ..., state: _Optional[_Union[PodSandboxState, str]] = ..., created_at: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., runtime_handler: _Optional[str] = ...) -> None: ...
 
 class ListPodSandboxResponse(_message.Message):
-    __slots__ = ("items",)
-    ITEMS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[PodSandbox]
     def __init__(self, items: _Optional[_Iterable[_Union[PodSandbox, _Mapping]]] = ...) -> None: ...
 
 class UpdatePodSandboxResourcesRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id", "overhead", "resources")
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    OVERHEAD_FIELD_NUMBER: _ClassVar[int]
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     overhead: LinuxContainerResources
     resources: LinuxContainerResources
     def __init__(self, pod_sandbox_id: _Optional[str] = ..., overhead: _Optional[_Union[LinuxContainerResources, _Mapping]] = ..., resources: _Optional[_Union[LinuxContainerResources, _Mapping]] = ...) -> None: ...
 
 class UpdatePodSandboxResourcesResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class PortForwardRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id", "port")
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    PORT_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     port: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, pod_sandbox_id: _Optional[str] = ..., port: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PortForwardResponse(_message.Message):
-    __slots__ = ("url",)
-    URL_FIELD_NUMBER: _ClassVar[int]
     url: str
     def __init__(self, url: _Optional[str] = ...) -> None: ...
 
 class ContainerMetadata(_message.Message):
-    __slots__ = ("name", "attempt")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     name: str
     attempt: int
     def __init__(self, name: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class ImageSpec(_message.Message):
-    __slots__ = ("image", "annotations", "user_specified_image", "runtime_handler")
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    USER_SPECIFIED_IMAGE_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_HANDLER_FIELD_NUMBER: _ClassVar[int]
     image: str
     annotations: _containers.ScalarMap[str, str]
     user_specified_image: str
@@ -493,23 +318,11 @@ class ImageSpec(_message.Message):
     def __init__(self, image: _Optional[str] = ..., annotations: _Optional[_Mapping[str, str]] = ..., user_specified_image: _Optional[str] = ..., runtime_handler: _Optional[str] = ...) -> None: ...
 
 class KeyValue(_message.Message):
-    __slots__ = ("key", "value")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
     key: str
     value: str
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class LinuxContainerResources(_message.Message):
-    __slots__ = ("cpu_period", "cpu_quota", "cpu_shares", "memory_limit_in_bytes", "oom_score_adj", "cpuset_cpus", "cpuset_mems", "memory_swap_limit_in_bytes")
-    CPU_PERIOD_FIELD_NUMBER: _ClassVar[int]
-    CPU_QUOTA_FIELD_NUMBER: _ClassVar[int]
-    CPU_SHARES_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_LIMIT_IN_BYTES_FIELD_NUMBER: _ClassVar[int]
-    OOM_SCORE_ADJ_FIELD_NUMBER: _ClassVar[int]
-    CPUSET_CPUS_FIELD_NUMBER: _ClassVar[int]
-    CPUSET_MEMS_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_SWAP_LIMIT_IN_BYTES_FIELD_NUMBER: _ClassVar[int]
     cpu_period: int
     cpu_quota: int
     cpu_shares: int
@@ -521,59 +334,29 @@ class LinuxContainerResources(_message.Message):
     def __init__(self, cpu_period: _Optional[int] = ..., cpu_quota: _Optional[int] = ..., cpu_shares: _Optional[int] = ..., memory_limit_in_bytes: _Optional[int] = ..., oom_score_adj: _Optional[int] = ..., cpuset_cpus: _Optional[str] = ..., cpuset_mems: _Optional[str] = ..., memory_swap_limit_in_bytes: _Optional[int] = ...) -> None: ...
 
 class LinuxContainerSecurityContext(_message.Message):
-    __slots__ = ("namespace_options",)
-    NAMESPACE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     namespace_options: NamespaceOption
     def __init__(self, namespace_options: _Optional[_Union[NamespaceOption, _Mapping]] = ...) -> None: ...
 
 class LinuxContainerConfig(_message.Message):
-    __slots__ = ("resources", "security_context")
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    SECURITY_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     resources: LinuxContainerResources
     security_context: LinuxContainerSecurityContext
     def __init__(self, resources: _Optional[_Union[LinuxContainerResources, _Mapping]] = ..., security_context: _Optional[_Union[LinuxContainerSecurityContext, _Mapping]] = ...) -> None: ...
 
 class Mount(_message.Message):
-    __slots__ = ("container_path", "host_path", "readonly")
-    CONTAINER_PATH_FIELD_NUMBER: _ClassVar[int]
-    HOST_PATH_FIELD_NUMBER: _ClassVar[int]
-    READONLY_FIELD_NUMBER: _ClassVar[int]
     container_path: str
     host_path: str
     readonly: bool
     def __init__(self, container_path: _Optional[str] = ..., host_path: _Optional[str] = ..., readonly: bool = ...) -> None: ...
 
 class ContainerConfig(_message.Message):
-    __slots__ = ("metadata", "image", "command", "args", "working_dir", "envs", "mounts", "labels", "annotations", "log_path", "stdin", "stdin_once", "tty", "linux")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    COMMAND_FIELD_NUMBER: _ClassVar[int]
-    ARGS_FIELD_NUMBER: _ClassVar[int]
-    WORKING_DIR_FIELD_NUMBER: _ClassVar[int]
-    ENVS_FIELD_NUMBER: _ClassVar[int]
-    MOUNTS_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    LOG_PATH_FIELD_NUMBER: _ClassVar[int]
-    STDIN_FIELD_NUMBER: _ClassVar[int]
-    STDIN_ONCE_FIELD_NUMBER: _ClassVar[int]
-    TTY_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
     metadata: ContainerMetadata
     image: ImageSpec
     command: _containers.RepeatedScalarFieldContainer[str]
@@ -591,72 +374,46 @@ class ContainerConfig(_message.Message):
     def __init__(self, metadata: _Optional[_Union[ContainerMetadata, _Mapping]] = ..., image: _Optional[_Union[ImageSpec, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ..., args: _Optional[_Iterable[str]] = ..., working_dir: _Optional[str] = ..., envs: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., log_path: _Optional[str] = ..., stdin: bool = ..., stdin_once: bool = ..., tty: bool = ..., linux: _Optional[_Union[LinuxContainerConfig, _Mapping]] = ...) -> None: ...
 
 class CreateContainerRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id", "config", "sandbox_config")
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    CONFIG_FIELD_NUMBER: _ClassVar[int]
-    SANDBOX_CONFIG_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     config: ContainerConfig
     sandbox_config: PodSandboxConfig
     def __init__(self, pod_sandbox_id: _Optional[str] = ..., config: _Optional[_Union[ContainerConfig, _Mapping]] = ..., sandbox_config: _Optional[_Union[PodSandboxConfig, _Mapping]] = ...) -> None: ...
 
 class CreateContainerResponse(_message.Message):
-    __slots__ = ("container_id",)
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     def __init__(self, container_id: _Optional[str] = ...) -> None: ...
 
 class StartContainerRequest(_message.Message):
-    __slots__ = ("container_id",)
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     def __init__(self, container_id: _Optional[str] = ...) -> None: ...
 
 class StartContainerResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class StopContainerRequest(_message.Message):
-    __slots__ = ("container_id", "timeout")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     timeout: int
     def __init__(self, container_id: _Optional[str] = ..., timeout: _Optional[int] = ...) -> None: ...
 
 class StopContainerResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class RemoveContainerRequest(_message.Message):
-    __slots__ = ("container_id",)
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     def __init__(self, container_id: _Optional[str] = ...) -> None: ...
 
 class RemoveContainerResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class ContainerStateValue(_message.Message):
-    __slots__ = ("state",)
-    STATE_FIELD_NUMBER: _ClassVar[int]
     state: ContainerState
     def __init__(self, state: _Optional[_Union[ContainerState, str]] = ...) -> None: ...
 
 class ContainerFilter(_message.Message):
-    __slots__ = ("id", "state", "pod_sandbox_id", "label_selector")
     class LabelSelectorEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    LABEL_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: ContainerStateValue
     pod_sandbox_id: str
@@ -664,37 +421,18 @@ class ContainerFilter(_message.Message):
     def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[ContainerStateValue, _Mapping]] = ..., pod_sandbox_id: _Optional[str] = ..., label_selector: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListContainersRequest(_message.Message):
-    __slots__ = ("filter",)
-    FILTER_FIELD_NUMBER: _ClassVar[int]
     filter: ContainerFilter
     def __init__(self, filter: _Optional[_Union[ContainerFilter, _Mapping]] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("id", "pod_sandbox_id", "metadata", "image", "image_ref", "state", "created_at", "labels", "annotations", "image_id")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_REF_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     pod_sandbox_id: str
     metadata: ContainerMetadata
@@ -708,58 +446,27 @@ class Container(_message.Message):
     def __init__(self, id: _Optional[str] = ..., pod_sandbox_id: _Optional[str] = ..., metadata: _Optional[_Union[ContainerMetadata, _Mapping]] = ..., image: _Optional[_Union[ImageSpec, _Mapping]] = ..., image_ref: _Optional[str] = ..., state: _Optional[_Union[ContainerState, str]] = ..., created_at: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., image_id: _Optional[str] = ...) -> None: ...
 
 class ListContainersResponse(_message.Message):
-    __slots__ = ("containers",)
-    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     containers: _containers.RepeatedCompositeFieldContainer[Container]
     def __init__(self, containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ...) -> None: ...
 
 class ContainerResources(_message.Message):
-    __slots__ = ("linux",)
-    LINUX_FIELD_NUMBER: _ClassVar[int]
     linux: LinuxContainerResources
     def __init__(self, linux: _Optional[_Union[LinuxContainerResources, _Mapping]] = ...) -> None: ...
 
 class ContainerStatusRequest(_message.Message):
-    __slots__ = ("container_id", "verbose")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    VERBOSE_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     verbose: bool
     def __init__(self, container_id: _Optional[str] = ..., verbose: bool = ...) -> None: ...
 
 class ContainerStatus(_message.Message):
-    __slots__ = ("id", "metadata", "state", "created_at", "started_at", "finished_at", "exit_code", "image", "image_ref", "reason", "message", "labels", "annotations", "mounts", "log_path", "resources", "image_id")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
-    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
-    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_REF_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    MOUNTS_FIELD_NUMBER: _ClassVar[int]
-    LOG_PATH_FIELD_NUMBER: _ClassVar[int]
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     metadata: ContainerMetadata
     state: ContainerState
@@ -780,40 +487,23 @@ class ContainerStatus(_message.Message):
     def __init__(self, id: _Optional[str] = ..., metadata: _Optional[_Union[ContainerMetadata, _Mapping]] = ..., state: _Optional[_Union[ContainerState, str]] = ..., created_at: _Optional[int] = ..., started_at: _Optional[int] = ..., finished_at: _Optional[int] = ..., exit_code: _Optional[int] = ..., image: _Optional[_Union[ImageSpec, _Mapping]] = ..., image_ref: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., log_path: _Optional[str] = ..., resources: _Optional[_Union[ContainerResources, _Mapping]] = ..., image_id: _Optional[str] = ...) -> None: ...
 
 class ContainerStatusResponse(_message.Message):
-    __slots__ = ("status", "info")
     class InfoEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    INFO_FIELD_NUMBER: _ClassVar[int]
     status: ContainerStatus
     info: _containers.ScalarMap[str, str]
     def __init__(self, status: _Optional[_Union[ContainerStatus, _Mapping]] = ..., info: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ContainerAttributes(_message.Message):
-    __slots__ = ("id", "metadata", "labels", "annotations")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
     id: str
     metadata: ContainerMetadata
     labels: _containers.ScalarMap[str, str]
@@ -821,37 +511,22 @@ class ContainerAttributes(_message.Message):
     def __init__(self, id: _Optional[str] = ..., metadata: _Optional[_Union[ContainerMetadata, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class UInt64Value(_message.Message):
-    __slots__ = ("value",)
-    VALUE_FIELD_NUMBER: _ClassVar[int]
     value: int
     def __init__(self, value: _Optional[int] = ...) -> None: ...
 
 class CpuUsage(_message.Message):
-    __slots__ = ("timestamp", "usage_core_nano_seconds", "usage_nano_cores")
-    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
-    USAGE_CORE_NANO_SECONDS_FIELD_NUMBER: _ClassVar[int]
-    USAGE_NANO_CORES_FIELD_NUMBER: _ClassVar[int]
     timestamp: int
     usage_core_nano_seconds: UInt64Value
     usage_nano_cores: UInt64Value
     def __init__(self, timestamp: _Optional[int] = ..., usage_core_nano_seconds: _Optional[_Union[UInt64Value, _Mapping]] = ..., usage_nano_cores: _Optional[_Union[UInt64Value, _Mapping]] = ...) -> None: ...
 
 class MemoryUsage(_message.Message):
-    __slots__ = ("timestamp", "working_set_bytes", "usage_bytes")
-    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
-    WORKING_SET_BYTES_FIELD_NUMBER: _ClassVar[int]
-    USAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     timestamp: int
     working_set_bytes: UInt64Value
     usage_bytes: UInt64Value
     def __init__(self, timestamp: _Optional[int] = ..., working_set_bytes: _Optional[_Union[UInt64Value, _Mapping]] = ..., usage_bytes: _Optional[_Union[UInt64Value, _Mapping]] = ...) -> None: ...
 
 class ContainerStats(_message.Message):
-    __slots__ = ("attributes", "cpu", "memory", "writable_layer")
-    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
-    CPU_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_FIELD_NUMBER: _ClassVar[int]
-    WRITABLE_LAYER_FIELD_NUMBER: _ClassVar[int]
     attributes: ContainerAttributes
     cpu: CpuUsage
     memory: MemoryUsage
@@ -859,66 +534,40 @@ class ContainerStats(_message.Message):
     def __init__(self, attributes: _Optional[_Union[ContainerAttributes, _Mapping]] = ..., cpu: _Optional[_Union[CpuUsage, _Mapping]] = ..., memory: _Optional[_Union[MemoryUsage, _Mapping]] = ..., writable_layer: _Optional[_Union[FilesystemUsage, _Mapping]] = ...) -> None: ...
 
 class ContainerStatsRequest(_message.Message):
-    __slots__ = ("container_id",)
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     def __init__(self, container_id: _Optional[str] = ...) -> None: ...
 
 class ContainerStatsResponse(_message.Message):
-    __slots__ = ("stats",)
-    STATS_FIELD_NUMBER: _ClassVar[int]
     stats: ContainerStats
     def __init__(self, stats: _Optional[_Union[ContainerStats, _Mapping]] = ...) -> None: ...
 
 class ContainerStatsFilter(_message.Message):
-    __slots__ = ("id", "pod_sandbox_id", "label_selector")
     class LabelSelectorEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    LABEL_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     pod_sandbox_id: str
     label_selector: _containers.ScalarMap[str, str]
     def __init__(self, id: _Optional[str] = ..., pod_sandbox_id: _Optional[str] = ..., label_selector: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListContainerStatsRequest(_message.Message):
-    __slots__ = ("filter",)
-    FILTER_FIELD_NUMBER: _ClassVar[int]
     filter: ContainerStatsFilter
     def __init__(self, filter: _Optional[_Union[ContainerStatsFilter, _Mapping]] = ...) -> None: ...
 
 class ListContainerStatsResponse(_message.Message):
-    __slots__ = ("stats",)
-    STATS_FIELD_NUMBER: _ClassVar[int]
     stats: _containers.RepeatedCompositeFieldContainer[ContainerStats]
     def __init__(self, stats: _Optional[_Iterable[_Union[ContainerStats, _Mapping]]] = ...) -> None: ...
 
 class PodSandboxAttributes(_message.Message):
-    __slots__ = ("id", "metadata", "labels", "annotations")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
     id: str
     metadata: PodSandboxMetadata
     labels: _containers.ScalarMap[str, str]
@@ -926,38 +575,22 @@ class PodSandboxAttributes(_message.Message):
     def __init__(self, id: _Optional[str] = ..., metadata: _Optional[_Union[PodSandboxMetadata, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class NetworkInterfaceUsage(_message.Message):
-    __slots__ = ("name", "rx_bytes", "tx_bytes")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    RX_BYTES_FIELD_NUMBER: _ClassVar[int]
-    TX_BYTES_FIELD_NUMBER: _ClassVar[int]
     name: str
     rx_bytes: UInt64Value
     tx_bytes: UInt64Value
     def __init__(self, name: _Optional[str] = ..., rx_bytes: _Optional[_Union[UInt64Value, _Mapping]] = ..., tx_bytes: _Optional[_Union[UInt64Value, _Mapping]] = ...) -> None: ...
 
 class NetworkUsage(_message.Message):
-    __slots__ = ("timestamp", "default_interface")
-    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
-    DEFAULT_INTERFACE_FIELD_NUMBER: _ClassVar[int]
     timestamp: int
     default_interface: NetworkInterfaceUsage
     def __init__(self, timestamp: _Optional[int] = ..., default_interface: _Optional[_Union[NetworkInterfaceUsage, _Mapping]] = ...) -> None: ...
 
 class ProcessUsage(_message.Message):
-    __slots__ = ("timestamp", "process_count")
-    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
-    PROCESS_COUNT_FIELD_NUMBER: _ClassVar[int]
     timestamp: int
     process_count: UInt64Value
     def __init__(self, timestamp: _Optional[int] = ..., process_count: _Optional[_Union[UInt64Value, _Mapping]] = ...) -> None: ...
 
 class LinuxPodSandboxStats(_message.Message):
-    __slots__ = ("cpu", "memory", "network", "process", "containers")
-    CPU_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_FIELD_NUMBER: _ClassVar[int]
-    NETWORK_FIELD_NUMBER: _ClassVar[int]
-    PROCESS_FIELD_NUMBER: _ClassVar[int]
-    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     cpu: CpuUsage
     memory: MemoryUsage
     network: NetworkUsage
@@ -966,111 +599,68 @@ class LinuxPodSandboxStats(_message.Message):
     def __init__(self, cpu: _Optional[_Union[CpuUsage, _Mapping]] = ..., memory: _Optional[_Union[MemoryUsage, _Mapping]] = ..., network: _Optional[_Union[NetworkUsage, _Mapping]] = ..., process: _Optional[_Union[ProcessUsage, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[ContainerStats, _Mapping]]] = ...) -> None: ...
 
 class PodSandboxStats(_message.Message):
-    __slots__ = ("attributes", "linux")
-    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
     attributes: PodSandboxAttributes
     linux: LinuxPodSandboxStats
     def __init__(self, attributes: _Optional[_Union[PodSandboxAttributes, _Mapping]] = ..., linux: _Optional[_Union[LinuxPodSandboxStats, _Mapping]] = ...) -> None: ...
 
 class PodSandboxStatsRequest(_message.Message):
-    __slots__ = ("pod_sandbox_id",)
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
     pod_sandbox_id: str
     def __init__(self, pod_sandbox_id: _Optional[str] = ...) -> None: ...
 
 class PodSandboxStatsResponse(_message.Message):
-    __slots__ = ("stats",)
-    STATS_FIELD_NUMBER: _ClassVar[int]
     stats: PodSandboxStats
     def __init__(self, stats: _Optional[_Union[PodSandboxStats, _Mapping]] = ...) -> None: ...
 
 class PodSandboxStatsFilter(_message.Message):
-    __slots__ = ("id", "label_selector")
     class LabelSelectorEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    LABEL_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     label_selector: _containers.ScalarMap[str, str]
     def __init__(self, id: _Optional[str] = ..., label_selector: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListPodSandboxStatsRequest(_message.Message):
-    __slots__ = ("filter",)
-    FILTER_FIELD_NUMBER: _ClassVar[int]
     filter: PodSandboxStatsFilter
     def __init__(self, filter: _Optional[_Union[PodSandboxStatsFilter, _Mapping]] = ...) -> None: ...
 
 class ListPodSandboxStatsResponse(_message.Message):
-    __slots__ = ("stats",)
-    STATS_FIELD_NUMBER: _ClassVar[int]
     stats: _containers.RepeatedCompositeFieldContainer[PodSandboxStats]
     def __init__(self, stats: _Optional[_Iterable[_Union[PodSandboxStats, _Mapping]]] = ...) -> None: ...
 
 class UpdateContainerResourcesRequest(_message.Message):
-    __slots__ = ("container_id", "linux", "annotations")
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     linux: LinuxContainerResources
     annotations: _containers.ScalarMap[str, str]
     def __init__(self, container_id: _Optional[str] = ..., linux: _Optional[_Union[LinuxContainerResources, _Mapping]] = ..., annotations: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class UpdateContainerResourcesResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReopenContainerLogRequest(_message.Message):
-    __slots__ = ("container_id",)
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     def __init__(self, container_id: _Optional[str] = ...) -> None: ...
 
 class ReopenContainerLogResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class ExecSyncRequest(_message.Message):
-    __slots__ = ("container_id", "cmd", "timeout")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    CMD_FIELD_NUMBER: _ClassVar[int]
-    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     cmd: _containers.RepeatedScalarFieldContainer[str]
     timeout: int
     def __init__(self, container_id: _Optional[str] = ..., cmd: _Optional[_Iterable[str]] = ..., timeout: _Optional[int] = ...) -> None: ...
 
 class ExecSyncResponse(_message.Message):
-    __slots__ = ("stdout", "stderr", "exit_code")
-    STDOUT_FIELD_NUMBER: _ClassVar[int]
-    STDERR_FIELD_NUMBER: _ClassVar[int]
-    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     stdout: bytes
     stderr: bytes
     exit_code: int
     def __init__(self, stdout: _Optional[bytes] = ..., stderr: _Optional[bytes] = ..., exit_code: _Optional[int] = ...) -> None: ...
 
 class ExecRequest(_message.Message):
-    __slots__ = ("container_id", "cmd", "tty", "stdin", "stdout", "stderr")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    CMD_FIELD_NUMBER: _ClassVar[int]
-    TTY_FIELD_NUMBER: _ClassVar[int]
-    STDIN_FIELD_NUMBER: _ClassVar[int]
-    STDOUT_FIELD_NUMBER: _ClassVar[int]
-    STDERR_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     cmd: _containers.RepeatedScalarFieldContainer[str]
     tty: bool
@@ -1080,18 +670,10 @@ class ExecRequest(_message.Message):
     def __init__(self, container_id: _Optional[str] = ..., cmd: _Optional[_Iterable[str]] = ..., tty: bool = ..., stdin: bool = ..., stdout: bool = ..., stderr: bool = ...) -> None: ...
 
 class ExecResponse(_message.Message):
-    __slots__ = ("url",)
-    URL_FIELD_NUMBER: _ClassVar[int]
     url: str
     def __init__(self, url: _Optional[str] = ...) -> None: ...
 
 class AttachRequest(_message.Message):
-    __slots__ = ("container_id", "stdin", "tty", "stdout", "stderr")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    STDIN_FIELD_NUMBER: _ClassVar[int]
-    TTY_FIELD_NUMBER: _ClassVar[int]
-    STDOUT_FIELD_NUMBER: _ClassVar[int]
-    STDERR_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     stdin: bool
     tty: bool
@@ -1100,36 +682,22 @@ class AttachRequest(_message.Message):
     def __init__(self, container_id: _Optional[str] = ..., stdin: bool = ..., tty: bool = ..., stdout: bool = ..., stderr: bool = ...) -> None: ...
 
 class AttachResponse(_message.Message):
-    __slots__ = ("url",)
-    URL_FIELD_NUMBER: _ClassVar[int]
     url: str
     def __init__(self, url: _Optional[str] = ...) -> None: ...
 
 class CheckpointContainerRequest(_message.Message):
-    __slots__ = ("container_id", "location", "timeout")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    LOCATION_FIELD_NUMBER: _ClassVar[int]
-    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     location: str
     timeout: int
     def __init__(self, container_id: _Optional[str] = ..., location: _Optional[str] = ..., timeout: _Optional[int] = ...) -> None: ...
 
 class CheckpointContainerResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class GetEventsRequest(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class ContainerEventResponse(_message.Message):
-    __slots__ = ("container_id", "container_event_type", "created_at", "pod_sandbox_status", "containers_statuses")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    CONTAINER_EVENT_TYPE_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    POD_SANDBOX_STATUS_FIELD_NUMBER: _ClassVar[int]
-    CONTAINERS_STATUSES_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     container_event_type: ContainerEventType
     created_at: int
@@ -1138,24 +706,14 @@ class ContainerEventResponse(_message.Message):
     def __init__(self, container_id: _Optional[str] = ..., container_event_type: _Optional[_Union[ContainerEventType, str]] = ..., created_at: _Optional[int] = ..., pod_sandbox_status: _Optional[_Union[PodSandboxStatus, _Mapping]] = ..., containers_statuses: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ...) -> None: ...
 
 class ImageFilter(_message.Message):
-    __slots__ = ("image",)
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
     image: ImageSpec
     def __init__(self, image: _Optional[_Union[ImageSpec, _Mapping]] = ...) -> None: ...
 
 class ListImagesRequest(_message.Message):
-    __slots__ = ("filter",)
-    FILTER_FIELD_NUMBER: _ClassVar[int]
     filter: ImageFilter
     def __init__(self, filter: _Optional[_Union[ImageFilter, _Mapping]] = ...) -> None: ...
 
 class Image(_message.Message):
-    __slots__ = ("id", "repo_tags", "repo_digests", "size", "spec")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    REPO_TAGS_FIELD_NUMBER: _ClassVar[int]
-    REPO_DIGESTS_FIELD_NUMBER: _ClassVar[int]
-    SIZE_FIELD_NUMBER: _ClassVar[int]
-    SPEC_FIELD_NUMBER: _ClassVar[int]
     id: str
     repo_tags: _containers.RepeatedScalarFieldContainer[str]
     repo_digests: _containers.RepeatedScalarFieldContainer[str]
@@ -1164,70 +722,44 @@ class Image(_message.Message):
     def __init__(self, id: _Optional[str] = ..., repo_tags: _Optional[_Iterable[str]] = ..., repo_digests: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., spec: _Optional[_Union[ImageSpec, _Mapping]] = ...) -> None: ...
 
 class ListImagesResponse(_message.Message):
-    __slots__ = ("images",)
-    IMAGES_FIELD_NUMBER: _ClassVar[int]
     images: _containers.RepeatedCompositeFieldContainer[Image]
     def __init__(self, images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ...) -> None: ...
 
 class ImageStatusRequest(_message.Message):
-    __slots__ = ("image", "verbose")
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    VERBOSE_FIELD_NUMBER: _ClassVar[int]
     image: ImageSpec
     verbose: bool
     def __init__(self, image: _Optional[_Union[ImageSpec, _Mapping]] = ..., verbose: bool = ...) -> None: ...
 
 class ImageStatusResponse(_message.Message):
-    __slots__ = ("image", "info")
     class InfoEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    INFO_FIELD_NUMBER: _ClassVar[int]
     image: Image
     info: _containers.ScalarMap[str, str]
     def __init__(self, image: _Optional[_Union[Image, _Mapping]] = ..., info: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PullImageRequest(_message.Message):
-    __slots__ = ("image", "sandbox_config")
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    SANDBOX_CONFIG_FIELD_NUMBER: _ClassVar[int]
     image: ImageSpec
     sandbox_config: PodSandboxConfig
     def __init__(self, image: _Optional[_Union[ImageSpec, _Mapping]] = ..., sandbox_config: _Optional[_Union[PodSandboxConfig, _Mapping]] = ...) -> None: ...
 
 class PullImageResponse(_message.Message):
-    __slots__ = ("image_ref",)
-    IMAGE_REF_FIELD_NUMBER: _ClassVar[int]
     image_ref: str
     def __init__(self, image_ref: _Optional[str] = ...) -> None: ...
 
 class RemoveImageRequest(_message.Message):
-    __slots__ = ("image",)
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
     image: ImageSpec
     def __init__(self, image: _Optional[_Union[ImageSpec, _Mapping]] = ...) -> None: ...
 
 class RemoveImageResponse(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class FilesystemIdentifier(_message.Message):
-    __slots__ = ("mountpoint",)
-    MOUNTPOINT_FIELD_NUMBER: _ClassVar[int]
     mountpoint: str
     def __init__(self, mountpoint: _Optional[str] = ...) -> None: ...
 
 class FilesystemUsage(_message.Message):
-    __slots__ = ("timestamp", "fs_id", "used_bytes", "inodes_used")
-    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
-    FS_ID_FIELD_NUMBER: _ClassVar[int]
-    USED_BYTES_FIELD_NUMBER: _ClassVar[int]
-    INODES_USED_FIELD_NUMBER: _ClassVar[int]
     timestamp: int
     fs_id: FilesystemIdentifier
     used_bytes: UInt64Value
@@ -1235,13 +767,9 @@ class FilesystemUsage(_message.Message):
     def __init__(self, timestamp: _Optional[int] = ..., fs_id: _Optional[_Union[FilesystemIdentifier, _Mapping]] = ..., used_bytes: _Optional[_Union[UInt64Value, _Mapping]] = ..., inodes_used: _Optional[_Union[UInt64Value, _Mapping]] = ...) -> None: ...
 
 class ImageFsInfoRequest(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class ImageFsInfoResponse(_message.Message):
-    __slots__ = ("image_filesystems", "container_filesystems")
-    IMAGE_FILESYSTEMS_FIELD_NUMBER: _ClassVar[int]
-    CONTAINER_FILESYSTEMS_FIELD_NUMBER: _ClassVar[int]
     image_filesystems: _containers.RepeatedCompositeFieldContainer[FilesystemUsage]
     container_filesystems: _containers.RepeatedCompositeFieldContainer[FilesystemUsage]
     def __init__(self, image_filesystems: _Optional[_Iterable[_Union[FilesystemUsage, _Mapping]]] = ..., container_filesystems: _Optional[_Iterable[_Union[FilesystemUsage, _Mapping]]] = ...) -> None: ...

@@ -140,10 +140,7 @@ class NriLink(Multiplexer):
         self._called = RUNTIME if served == PLUGIN else PLUGIN
         self._server = Server(partial(self.send, CONNECTIONS[served]), {served: methods})
         self._client = Client(partial(self.send, CONNECTIONS[self._called]))
-        self.takers = {
-            CONNECTIONS[served]: self._server.received,
-            CONNECTIONS[self._called]: self._client.received,
-        }
+        self.takers = {CONNECTIONS[served]: self._server.received, CONNECTIONS[self._called]: self._client.received}
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
         return await self._client.call(self._called, method, request, answer, seconds)

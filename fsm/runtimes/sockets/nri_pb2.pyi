@@ -7,7 +7,6 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Event(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     UNKNOWN: _ClassVar[Event]
     RUN_POD_SANDBOX: _ClassVar[Event]
     STOP_POD_SANDBOX: _ClassVar[Event]
@@ -26,7 +25,6 @@ class Event(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LAST: _ClassVar[Event]
 
 class ContainerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
     CONTAINER_UNKNOWN: _ClassVar[ContainerState]
     CONTAINER_CREATED: _ClassVar[ContainerState]
     CONTAINER_PAUSED: _ClassVar[ContainerState]
@@ -55,27 +53,15 @@ CONTAINER_RUNNING: ContainerState
 CONTAINER_STOPPED: ContainerState
 
 class Empty(_message.Message):
-    __slots__ = ()
     def __init__(self) -> None: ...
 
 class RegisterPluginRequest(_message.Message):
-    __slots__ = ("plugin_name", "plugin_idx", "NRI_version")
-    PLUGIN_NAME_FIELD_NUMBER: _ClassVar[int]
-    PLUGIN_IDX_FIELD_NUMBER: _ClassVar[int]
-    NRI_VERSION_FIELD_NUMBER: _ClassVar[int]
     plugin_name: str
     plugin_idx: str
     NRI_version: str
     def __init__(self, plugin_name: _Optional[str] = ..., plugin_idx: _Optional[str] = ..., NRI_version: _Optional[str] = ...) -> None: ...
 
 class ConfigureRequest(_message.Message):
-    __slots__ = ("config", "runtime_name", "runtime_version", "registration_timeout", "request_timeout", "NRI_version")
-    CONFIG_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_NAME_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_VERSION_FIELD_NUMBER: _ClassVar[int]
-    REGISTRATION_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
-    NRI_VERSION_FIELD_NUMBER: _ClassVar[int]
     config: str
     runtime_name: str
     runtime_version: str
@@ -85,114 +71,69 @@ class ConfigureRequest(_message.Message):
     def __init__(self, config: _Optional[str] = ..., runtime_name: _Optional[str] = ..., runtime_version: _Optional[str] = ..., registration_timeout: _Optional[int] = ..., request_timeout: _Optional[int] = ..., NRI_version: _Optional[str] = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ("events", "request_timeout")
-    EVENTS_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     events: int
     request_timeout: int
     def __init__(self, events: _Optional[int] = ..., request_timeout: _Optional[int] = ...) -> None: ...
 
 class SynchronizeRequest(_message.Message):
-    __slots__ = ("pods", "containers", "more")
-    PODS_FIELD_NUMBER: _ClassVar[int]
-    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
-    MORE_FIELD_NUMBER: _ClassVar[int]
     pods: _containers.RepeatedCompositeFieldContainer[PodSandbox]
     containers: _containers.RepeatedCompositeFieldContainer[Container]
     more: bool
     def __init__(self, pods: _Optional[_Iterable[_Union[PodSandbox, _Mapping]]] = ..., containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., more: bool = ...) -> None: ...
 
 class SynchronizeResponse(_message.Message):
-    __slots__ = ("update", "more")
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
-    MORE_FIELD_NUMBER: _ClassVar[int]
     update: _containers.RepeatedCompositeFieldContainer[ContainerUpdate]
     more: bool
     def __init__(self, update: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ..., more: bool = ...) -> None: ...
 
 class UpdateContainersRequest(_message.Message):
-    __slots__ = ("update", "evict")
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
-    EVICT_FIELD_NUMBER: _ClassVar[int]
     update: _containers.RepeatedCompositeFieldContainer[ContainerUpdate]
     evict: _containers.RepeatedCompositeFieldContainer[ContainerEviction]
     def __init__(self, update: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ..., evict: _Optional[_Iterable[_Union[ContainerEviction, _Mapping]]] = ...) -> None: ...
 
 class UpdateContainersResponse(_message.Message):
-    __slots__ = ("failed",)
-    FAILED_FIELD_NUMBER: _ClassVar[int]
     failed: _containers.RepeatedCompositeFieldContainer[ContainerUpdate]
     def __init__(self, failed: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ...) -> None: ...
 
 class PodRequest(_message.Message):
-    __slots__ = ("pod", "overhead_linux_resources", "linux_resources")
-    POD_FIELD_NUMBER: _ClassVar[int]
-    OVERHEAD_LINUX_RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    LINUX_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     pod: PodSandbox
     overhead_linux_resources: LinuxResources
     linux_resources: LinuxResources
     def __init__(self, pod: _Optional[_Union[PodSandbox, _Mapping]] = ..., overhead_linux_resources: _Optional[_Union[LinuxResources, _Mapping]] = ..., linux_resources: _Optional[_Union[LinuxResources, _Mapping]] = ...) -> None: ...
 
 class ContainerRequest(_message.Message):
-    __slots__ = ("pod", "container", "linux_resources")
-    POD_FIELD_NUMBER: _ClassVar[int]
-    CONTAINER_FIELD_NUMBER: _ClassVar[int]
-    LINUX_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     pod: PodSandbox
     container: Container
     linux_resources: LinuxResources
     def __init__(self, pod: _Optional[_Union[PodSandbox, _Mapping]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., linux_resources: _Optional[_Union[LinuxResources, _Mapping]] = ...) -> None: ...
 
 class StateChangeEvent(_message.Message):
-    __slots__ = ("event", "pod", "container")
-    EVENT_FIELD_NUMBER: _ClassVar[int]
-    POD_FIELD_NUMBER: _ClassVar[int]
-    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     event: Event
     pod: PodSandbox
     container: Container
     def __init__(self, event: _Optional[_Union[Event, str]] = ..., pod: _Optional[_Union[PodSandbox, _Mapping]] = ..., container: _Optional[_Union[Container, _Mapping]] = ...) -> None: ...
 
 class CreateContainerResponse(_message.Message):
-    __slots__ = ("adjust", "update", "evict")
-    ADJUST_FIELD_NUMBER: _ClassVar[int]
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
-    EVICT_FIELD_NUMBER: _ClassVar[int]
     adjust: ContainerAdjustment
     update: _containers.RepeatedCompositeFieldContainer[ContainerUpdate]
     evict: _containers.RepeatedCompositeFieldContainer[ContainerEviction]
     def __init__(self, adjust: _Optional[_Union[ContainerAdjustment, _Mapping]] = ..., update: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ..., evict: _Optional[_Iterable[_Union[ContainerEviction, _Mapping]]] = ...) -> None: ...
 
 class UpdateContainerResponse(_message.Message):
-    __slots__ = ("update", "evict")
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
-    EVICT_FIELD_NUMBER: _ClassVar[int]
     update: _containers.RepeatedCompositeFieldContainer[ContainerUpdate]
     evict: _containers.RepeatedCompositeFieldContainer[ContainerEviction]
     def __init__(self, update: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ..., evict: _Optional[_Iterable[_Union[ContainerEviction, _Mapping]]] = ...) -> None: ...
 
 class StopContainerResponse(_message.Message):
-    __slots__ = ("update",)
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
     update: _containers.RepeatedCompositeFieldContainer[ContainerUpdate]
     def __init__(self, update: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ...) -> None: ...
 
 class PluginInstance(_message.Message):
-    __slots__ = ("name", "index")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    INDEX_FIELD_NUMBER: _ClassVar[int]
     name: str
     index: str
     def __init__(self, name: _Optional[str] = ..., index: _Optional[str] = ...) -> None: ...
 
 class ValidationRequest(_message.Message):
-    __slots__ = ("pod", "container", "adjust", "update", "plugins")
-    POD_FIELD_NUMBER: _ClassVar[int]
-    CONTAINER_FIELD_NUMBER: _ClassVar[int]
-    ADJUST_FIELD_NUMBER: _ClassVar[int]
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
-    PLUGINS_FIELD_NUMBER: _ClassVar[int]
     pod: PodSandbox
     container: Container
     adjust: ContainerAdjustment
@@ -201,39 +142,19 @@ class ValidationRequest(_message.Message):
     def __init__(self, pod: _Optional[_Union[PodSandbox, _Mapping]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., adjust: _Optional[_Union[ContainerAdjustment, _Mapping]] = ..., update: _Optional[_Iterable[_Union[ContainerUpdate, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[PluginInstance, _Mapping]]] = ...) -> None: ...
 
 class ValidationResponse(_message.Message):
-    __slots__ = ("reject", "reason")
-    REJECT_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
     reject: bool
     reason: str
     def __init__(self, reject: bool = ..., reason: _Optional[str] = ...) -> None: ...
 
 class PodSandbox(_message.Message):
-    __slots__ = ("id", "name", "uid", "namespace", "labels", "annotations", "runtime_handler", "linux", "pid", "ips")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    UID_FIELD_NUMBER: _ClassVar[int]
-    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_HANDLER_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
-    PID_FIELD_NUMBER: _ClassVar[int]
-    IPS_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     uid: str
@@ -247,11 +168,6 @@ class PodSandbox(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., namespace: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., runtime_handler: _Optional[str] = ..., linux: _Optional[_Union[LinuxPodSandbox, _Mapping]] = ..., pid: _Optional[int] = ..., ips: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LinuxPodSandbox(_message.Message):
-    __slots__ = ("pod_overhead", "pod_resources", "cgroup_parent", "cgroups_path")
-    POD_OVERHEAD_FIELD_NUMBER: _ClassVar[int]
-    POD_RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    CGROUP_PARENT_FIELD_NUMBER: _ClassVar[int]
-    CGROUPS_PATH_FIELD_NUMBER: _ClassVar[int]
     pod_overhead: LinuxResources
     pod_resources: LinuxResources
     cgroup_parent: str
@@ -259,38 +175,14 @@ class LinuxPodSandbox(_message.Message):
     def __init__(self, pod_overhead: _Optional[_Union[LinuxResources, _Mapping]] = ..., pod_resources: _Optional[_Union[LinuxResources, _Mapping]] = ..., cgroup_parent: _Optional[str] = ..., cgroups_path: _Optional[str] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("id", "pod_sandbox_id", "name", "state", "labels", "annotations", "args", "env", "mounts", "linux", "pid", "created_at", "started_at", "finished_at", "exit_code", "status_reason", "status_message")
     class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    ARGS_FIELD_NUMBER: _ClassVar[int]
-    ENV_FIELD_NUMBER: _ClassVar[int]
-    MOUNTS_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
-    PID_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
-    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
-    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
-    STATUS_REASON_FIELD_NUMBER: _ClassVar[int]
-    STATUS_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     id: str
     pod_sandbox_id: str
     name: str
@@ -311,11 +203,6 @@ class Container(_message.Message):
     def __init__(self, id: _Optional[str] = ..., pod_sandbox_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[ContainerState, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., args: _Optional[_Iterable[str]] = ..., env: _Optional[_Iterable[str]] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., linux: _Optional[_Union[LinuxContainer, _Mapping]] = ..., pid: _Optional[int] = ..., created_at: _Optional[int] = ..., started_at: _Optional[int] = ..., finished_at: _Optional[int] = ..., exit_code: _Optional[int] = ..., status_reason: _Optional[str] = ..., status_message: _Optional[str] = ...) -> None: ...
 
 class Mount(_message.Message):
-    __slots__ = ("destination", "type", "source", "options")
-    DESTINATION_FIELD_NUMBER: _ClassVar[int]
-    TYPE_FIELD_NUMBER: _ClassVar[int]
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     destination: str
     type: str
     source: str
@@ -323,26 +210,15 @@ class Mount(_message.Message):
     def __init__(self, destination: _Optional[str] = ..., type: _Optional[str] = ..., source: _Optional[str] = ..., options: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LinuxContainer(_message.Message):
-    __slots__ = ("resources", "cgroups_path")
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    CGROUPS_PATH_FIELD_NUMBER: _ClassVar[int]
     resources: LinuxResources
     cgroups_path: str
     def __init__(self, resources: _Optional[_Union[LinuxResources, _Mapping]] = ..., cgroups_path: _Optional[str] = ...) -> None: ...
 
 class LinuxResources(_message.Message):
-    __slots__ = ("memory", "cpu", "unified", "pids")
     class UnifiedEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    MEMORY_FIELD_NUMBER: _ClassVar[int]
-    CPU_FIELD_NUMBER: _ClassVar[int]
-    UNIFIED_FIELD_NUMBER: _ClassVar[int]
-    PIDS_FIELD_NUMBER: _ClassVar[int]
     memory: LinuxMemory
     cpu: LinuxCPU
     unified: _containers.ScalarMap[str, str]
@@ -350,22 +226,12 @@ class LinuxResources(_message.Message):
     def __init__(self, memory: _Optional[_Union[LinuxMemory, _Mapping]] = ..., cpu: _Optional[_Union[LinuxCPU, _Mapping]] = ..., unified: _Optional[_Mapping[str, str]] = ..., pids: _Optional[_Union[LinuxPids, _Mapping]] = ...) -> None: ...
 
 class LinuxMemory(_message.Message):
-    __slots__ = ("limit", "reservation", "swap")
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
-    RESERVATION_FIELD_NUMBER: _ClassVar[int]
-    SWAP_FIELD_NUMBER: _ClassVar[int]
     limit: OptionalInt64
     reservation: OptionalInt64
     swap: OptionalInt64
     def __init__(self, limit: _Optional[_Union[OptionalInt64, _Mapping]] = ..., reservation: _Optional[_Union[OptionalInt64, _Mapping]] = ..., swap: _Optional[_Union[OptionalInt64, _Mapping]] = ...) -> None: ...
 
 class LinuxCPU(_message.Message):
-    __slots__ = ("shares", "quota", "period", "cpus", "mems")
-    SHARES_FIELD_NUMBER: _ClassVar[int]
-    QUOTA_FIELD_NUMBER: _ClassVar[int]
-    PERIOD_FIELD_NUMBER: _ClassVar[int]
-    CPUS_FIELD_NUMBER: _ClassVar[int]
-    MEMS_FIELD_NUMBER: _ClassVar[int]
     shares: OptionalUInt64
     quota: OptionalInt64
     period: OptionalUInt64
@@ -374,45 +240,27 @@ class LinuxCPU(_message.Message):
     def __init__(self, shares: _Optional[_Union[OptionalUInt64, _Mapping]] = ..., quota: _Optional[_Union[OptionalInt64, _Mapping]] = ..., period: _Optional[_Union[OptionalUInt64, _Mapping]] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ...) -> None: ...
 
 class LinuxPids(_message.Message):
-    __slots__ = ("limit",)
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
     limit: int
     def __init__(self, limit: _Optional[int] = ...) -> None: ...
 
 class OptionalInt64(_message.Message):
-    __slots__ = ("value",)
-    VALUE_FIELD_NUMBER: _ClassVar[int]
     value: int
     def __init__(self, value: _Optional[int] = ...) -> None: ...
 
 class OptionalUInt64(_message.Message):
-    __slots__ = ("value",)
-    VALUE_FIELD_NUMBER: _ClassVar[int]
     value: int
     def __init__(self, value: _Optional[int] = ...) -> None: ...
 
 class KeyValue(_message.Message):
-    __slots__ = ("key", "value")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
     key: str
     value: str
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class ContainerAdjustment(_message.Message):
-    __slots__ = ("annotations", "mounts", "env", "linux", "args")
     class AnnotationsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
-    MOUNTS_FIELD_NUMBER: _ClassVar[int]
-    ENV_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
-    ARGS_FIELD_NUMBER: _ClassVar[int]
     annotations: _containers.ScalarMap[str, str]
     mounts: _containers.RepeatedCompositeFieldContainer[Mount]
     env: _containers.RepeatedCompositeFieldContainer[KeyValue]
@@ -421,33 +269,21 @@ class ContainerAdjustment(_message.Message):
     def __init__(self, annotations: _Optional[_Mapping[str, str]] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., env: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., linux: _Optional[_Union[LinuxContainerAdjustment, _Mapping]] = ..., args: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LinuxContainerAdjustment(_message.Message):
-    __slots__ = ("resources", "cgroups_path")
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    CGROUPS_PATH_FIELD_NUMBER: _ClassVar[int]
     resources: LinuxResources
     cgroups_path: str
     def __init__(self, resources: _Optional[_Union[LinuxResources, _Mapping]] = ..., cgroups_path: _Optional[str] = ...) -> None: ...
 
 class LinuxContainerUpdate(_message.Message):
-    __slots__ = ("resources",)
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     resources: LinuxResources
     def __init__(self, resources: _Optional[_Union[LinuxResources, _Mapping]] = ...) -> None: ...
 
 class ContainerUpdate(_message.Message):
-    __slots__ = ("container_id", "linux", "ignore_failure")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    LINUX_FIELD_NUMBER: _ClassVar[int]
-    IGNORE_FAILURE_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     linux: LinuxContainerUpdate
     ignore_failure: bool
     def __init__(self, container_id: _Optional[str] = ..., linux: _Optional[_Union[LinuxContainerUpdate, _Mapping]] = ..., ignore_failure: bool = ...) -> None: ...
 
 class ContainerEviction(_message.Message):
-    __slots__ = ("container_id", "reason")
-    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
     container_id: str
     reason: str
     def __init__(self, container_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...

@@ -157,7 +157,7 @@ VERSION: Final = "v1"
 _KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
 
 
-class CheckpointError(Exception):
+class CheckpointError(ValueError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}" if path else why)
 

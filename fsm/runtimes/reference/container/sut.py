@@ -6,6 +6,7 @@ from itertools import cycle
 from typing import Any, Final
 
 from fsm.machine.table import tabulate
+from fsm.runtimes.names import status_fields
 from fsm.runtimes.reference.container import MACHINE, Container
 from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.runtimes.reference.container.storage import NAME
@@ -74,16 +75,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
     def fields(self) -> dict[str, int | str]:
         status = self.container.record()
-        if status is None:
-            return {}
-        return {
-            "created": status.created_at,
-            "started": status.started_at,
-            "finished": status.finished_at,
-            "exit-code": status.exit_code,
-            "reason": status.reason,
-            "message": status.message,
-        }
+        return status_fields(status) if status else {}
 
     def arrange(self, event: str, outcome: str) -> bool:
         if (event, outcome) not in _outcomes():
