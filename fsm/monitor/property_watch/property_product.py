@@ -78,7 +78,7 @@ class PropertyProduct:
         self.rules: Rules = _ProductRules(self)
 
     def dynamics(self, machine: Dynamics) -> Dynamics:
-        return dataclasses.replace(machine, rules=self.rules, covering=Covering(self.rules))
+        return dataclasses.replace(machine, rules=self.rules, covering=Covering(self.rules), timers=None)
 
     def progress_of(self, configurations: Configurations) -> set[Progress | Broken | None]:
         return {self.places[each.state].progress for each in configurations}
