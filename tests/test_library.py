@@ -141,6 +141,42 @@ def test_what_is_likely_meant_is_told(
         assert ("container-status" in str(caught.value)) == (name == "zebra")
 
 
+@pytest.mark.parametrize("model", ["door.toml", "properties/door.toml", "models/door.toml"])
+def test_the_model_of_a_property_file_is_found_beside_it(model: str, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "properties").mkdir()
+    (tmp_path / model).write_text(DOOR, encoding="utf-8")
+    (tmp_path / "properties" / "stated.toml").write_text(STATED, encoding="utf-8")
+
+    assert Path(claims(str(tmp_path / "properties" / "stated.toml")).machine.path) == tmp_path / model
+
+
+def test_a_property_file_with_the_name_of_its_machine_is_not_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "door.toml").write_text(STATED, encoding="utf-8")
+
+    assert claims(str(tmp_path / "claims" / "door.toml")).machine.name == "door"
+
+
+@pytest.mark.parametrize("name", ["door", "dor"])
+def test_a_property_file_is_told_how_to_name_a_model_elsewhere(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint is a path from the folder of the property file, and following it finds the model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    stated = tmp_path / "tests" / "properties" / "door.toml"
+    stated.parent.mkdir(parents=True)
+    stated.write_text(STATED.replace('"door"', f'"{name}"'), encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        claims(str(stated))
+    assert caught.value.problems[0].hint == f"did you mean {Path('..', '..', 'door.toml')}?"
+    stated.write_text(STATED.replace('"door"', '"../../door.toml"'), encoding="utf-8")
+    assert claims(str(stated)).machine.name == "door"
+
+
 def test_a_shipped_name_is_that_also_where_a_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cri-pod").mkdir()
     monkeypatch.chdir(tmp_path)

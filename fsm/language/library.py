@@ -6,14 +6,14 @@ new.
 
 import atexit
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from os import PathLike, fspath
-from os.path import isdir, lexists
+from os.path import isdir, lexists, relpath
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -143,20 +143,25 @@ def _path_of(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
         return name
     if name in (others := foreign_models()):
         return str(others[name])
-    raise refused(name, "FSM001", f"this is not the name of a {what}", _hint(name, folder, (*known, *others), what))
+    raise _unknown(name, what, (*known, *others), {path.stem: path for path in _files_in(Path(), Path(folder))})
 
 
 def _is_folder(name: str) -> bool:
     return isdir(name)  # noqa: PTH112 - pathlib raises for a name that is too long
 
 
-def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
-    here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
-    files = {path.stem: str(path) for path in here if path.stem not in known}
-    for near in get_close_matches(name, [*files, *known], n=1):
-        other = f"'{near}'? 'fsm list' prints all names"
-        return f"did you mean {files[near]}?" if near in files else f"did you mean {other}"
-    return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
+def _files_in(*folders: Path) -> Iterator[Path]:
+    return (path for folder in folders for path in sorted(folder.glob("*.toml")))
+
+
+def _unknown(name: str, what: str, known: Collection[str], files: Mapping[str, Path]) -> InputError:
+    """Return the error for the unknown *name*, which may be close to one of the *known* names or of the *files*."""
+    hint = f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
+    for near in get_close_matches(name, [*(each for each in files if each not in known), *known], n=1):
+        hint = (
+            f"did you mean '{near}'? 'fsm list' prints all names" if near in known else f"did you mean {files[near]}?"
+        )
+    return refused(name, "FSM001", f"this is not the name of a {what}", hint)
 
 
 def systems() -> tuple[str, ...]:
@@ -236,10 +241,27 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
 
 
 def _machine_of_part(path: Path, machine: str) -> Machine:
-    if is_path(machine):
-        return load(_ordinary_file(path.parent / machine))
-    near = [folder / f"{machine}.toml" for folder in path.absolute().parents[:2]]
-    return load(next((str(file) for file in near if is_file(file)), machine))
+    return load(_named_in(path, machine, path.absolute().parents[:2]))
+
+
+def _named_in(path: Path, name: str, folders: Sequence[Path]) -> str:
+    """Return the path or name of the model that the file *path* calls *name*.
+
+    A path starts at the folder of the file.  A name is that of a model in one of the *folders*, or a known name.
+    """
+    if is_path(name):
+        return _ordinary_file(path.parent / name)
+    near = (folder / f"{name}.toml" for folder in folders)
+    found = next(filter(_is_model_file, near), None)
+    if found is None and not names_a_model(name):
+        models = filter(_is_model_file, _files_in(Path(), Path("models"), *folders))
+        files = {file.stem: Path(relpath(file, path.parent)) for file in models}
+        raise _unknown(name, "model", (*names(), *systems(), *foreign_models()), files)
+    return str(found or name)
+
+
+def _is_model_file(path: Path) -> bool:
+    return is_file(path) and _form_of(content(str(path)), path=str(path)) is not Stated
 
 
 def _ordinary_file(path: Path) -> str:
@@ -301,8 +323,7 @@ def _specification_in(path: Path, machine: Machine | System | None) -> Specifica
 def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
-    near = folder / name if is_path(name) else models / f"{name}.toml"
-    found = _ordinary_file(near) if is_file(near) or is_path(name) else name
+    found = _named_in(path.absolute(), name, (models, folder, folder.parent))
     if known is not None and is_path(found) and Path(found) == Path(known.path).absolute():
         return known
     return load_any(found)

@@ -86,19 +86,17 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A time limit for leaving a state.
+    """The time that a timer allows, which began at ``at``, on ``line``.
 
-    The limit is ``within`` seconds.  It was set by ``event``, which was recorded on ``line``.  If the limit is that of
-    a ``timer``, its event should have happened until ``after`` nanoseconds had passed or, if it was ``early``, not
-    before.  The timer started at ``line``.
+    The event of ``timer`` should have happened until ``after`` nanoseconds had passed or, if it was ``early``, not
+    before.  If ``timer`` is empty, the state should have been left until then, because ``event`` had set a time limit.
     """
 
     event: str
-    within: int
+    after: int
     at: int
     line: Line
     timer: str = ""
-    after: int = 0
     early: bool = False
 
 
@@ -236,3 +234,23 @@ class Judgement:
     notes: Mapping[str, int]
     assumed: tuple[Assumed, ...] = ()
     properties: tuple[WatchedProperty, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.verdict.findings if isinstance(self.verdict, Illegal) else ()
+
+    @property
+    def why(self) -> str:
+        """The reason for an unknown or incomplete verdict, or an empty string."""
+        match self.verdict:
+            case Unknown(why=why) | Illegal(incomplete=why):
+                return why
+            case Holds():
+                return ""
+
+
+def legality(found: tuple[Finding, ...], incomplete: str) -> Legality:
+    """Return the verdict on a trace with the violations *found*.  *incomplete* says why a part was not checked."""
+    if found:
+        return Illegal(findings=found, incomplete=incomplete)
+    return Unknown(why=incomplete) if incomplete else Holds()

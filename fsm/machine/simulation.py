@@ -161,8 +161,8 @@ def _simulate_step(rules: Rules, life: _Life, chance: random.Random, overlap: in
 
 def _move(table: Table, life: _Life, row: int, instant: CallInstant) -> None:
     if instant.way is not None:
-        before, after = ([*table.machine.states][table.bare(each)] for each in (life.state, instant.to))
-        life.clocks.move(table.rows[row].event.name, before, after, instant.way.reply, begins=instant.way.begins)
+        way, before, after = instant.way, table.states[life.state], table.states[instant.to]
+        life.clocks.move(table.rows[row].event.name, before, after, way.reply, begins=way.begins)
     life.state = instant.to
 
 

@@ -18,16 +18,14 @@ from fsm.machine import Machine, findings
 from fsm.machine.calls.unobserved import ASSUMED, tried
 from fsm.machine.product.flatten import machine_of
 from fsm.machine.product.system import System
-from fsm.monitor.beliefs import BeliefStep, shared
-from fsm.monitor.diagnosis import Explained
+from fsm.monitor.beliefs import shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open
-from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs, Life
-from fsm.monitor.timer_watch import TimerWatch
+from fsm.monitor.life import Life
+from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs
 from fsm.monitor.unknown_words import understood, unknown_name, unknown_text
 from fsm.trace import Batch, Line, Observation, shown_text
-from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
@@ -87,7 +85,6 @@ class Monitor:
         self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
         self._everything = self._beliefs.everything
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
-        self._timers = TimerWatch(self._dynamics) if self.machine.timers else None
         self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
         self._assumptions = Assumptions()
@@ -96,8 +93,6 @@ class Monitor:
         self._compiled: BeliefAutomaton | None = None
         emits = not outputs or any(way.emits for way in self._dynamics.table.ways)
         self._unread = "" if emits else f"the recording has only outputs, but {machine.name} has no outputs"
-        if machine.data and any(way.within for way in self._dynamics.table.ways):
-            self._unread = self._unread or "time limits of machines with data are not judged"
         self.entities = self._beside = self.observations = 0
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
@@ -150,7 +145,7 @@ class Monitor:
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
-        if self._timers is not None:
+        if self.machine.timers:
             return None  # compiled code has no timers
         if self._compiled is None:
             try:
@@ -209,8 +204,9 @@ class Monitor:
     def judgement(self, *, over: bool = True) -> findings.Judgement:
         """Return the judgement of the observations so far. If *over* is true, no more observations follow."""
         folder = self.folder if over else self.folder.copy()
-        for seen, place, explained in self._timers.finish() if self._timers and over else ():
-            folder.fold(explained.violation(self.machine, seen, place))
+        for life in map(self._entities.life, self._entities.listed(ALIVE)) if self.machine.timers and over else ():
+            if life.seen and (explained := self._beliefs.overdue(life)):
+                folder.fold(explained.violation(self.machine, *life.seen))
         for entity, opened in tuple(self._open.items()):
             if over:
                 self._close(entity)
@@ -227,26 +223,24 @@ class Monitor:
             covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes + self._beliefs.notes + (self._timers.notes if self._timers else Counter())),
+            notes=dict(self._notes + self._beliefs.notes),
         )
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
         incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
         incomplete = incomplete or ("too many different values to follow all of them" if self._shared.full else "")
         if found:
-            return findings.Illegal(findings=found, incomplete=incomplete)
+            return findings.legality(found, incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
             incomplete = findings.no_entity_reason(self.machine.entity)
         incomplete = incomplete or (findings.NOTHING_CONCERNS if self.observations == self._beside else "")
         met = any(self._beliefs.covered.values()) or any(self._fields.tested.values())
-        incomplete = incomplete or ("" if met else findings.NOTHING_MET)
-        return Unknown(why=incomplete) if incomplete else Holds()
+        return findings.legality((), incomplete or ("" if met else findings.NOTHING_MET))
 
     def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         if seen.args or (seen.fields and self._shown):
-            event = self.machine.words().get(seen.event)
-            seen, wrong = understood(seen, event.arguments if event else {}, self._shown)
+            seen, wrong = understood(seen, self.machine, self._shown)
             self._notes["value not understood"] += len(wrong)
             self._note_unread(place, *wrong[:1])
         self._beside += not seen.entity or seen.phase == "gap"
@@ -279,8 +273,6 @@ class Monitor:
 
     def _gap(self, entity: str) -> None:
         entities = self._entities
-        if self._timers:
-            self._timers.forget(entity)
         if not entity:
             for slot in tuple(entities.listed(ALIVE)):
                 self._close(entities.identity(slot))
@@ -300,17 +292,20 @@ class Monitor:
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
         entities, what = self._entities, self._dynamics.key(seen)
-        quick = self._timers is None and self._beliefs.followed is None and not self._ids.gives(what)
+        quick = self._beliefs.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
             if not (quick and entities.take(slot, what, self._assumptions.number)):
                 self._take(msgspec.structs.replace(seen, entity=entities.identity(slot)), place)
-        moved = self._dynamics.after(self._shared.beginning, what)
+        moved = self._dynamics.forgotten(self._dynamics.after(self._shared.beginning, what))
         if moved <= self._shared.beginning:
             return
         for slot in tuple(entities.listed(RESTING)):
             entities.forget(slot)
         known = self._unseen.configurations
-        possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
+        possible = (
+            self._dynamics.forgotten(tried(lambda: self._dynamics.closed(known | moved)))
+            or self._everything.configurations
+        )
         if possible != known:
             self._unseen = self._beliefs.belief(
                 possible, self._unseen.since | self._dynamics.bits(possible), rests=True
@@ -352,7 +347,7 @@ class Monitor:
             self._unread = f"line {place.number} has no event and no output, and shows no state"
         for names in step.tolerated:
             self._record_needed(names, life, seen, place)
-        explained = self._explained(life, step, seen, place)
+        explained = step.explained or self._ids.reused_id_violation(seen, step.to.configurations)
         if explained:
             self.violated(entity, place)
             self._close(entity)
@@ -367,12 +362,6 @@ class Monitor:
         self._keep(entity, slot, life)
         if self._beliefs.full():
             self._forget()
-
-    def _explained(self, life: Life, step: BeliefStep, seen: Observation, place: Line) -> Explained | None:
-        before, after = life.belief.configurations, step.to.configurations
-        found = step.explained or self._ids.reused_id_violation(seen, after)
-        late = self._timers.notice(seen, place, before, after, legal=found is None) if self._timers else None
-        return late or found
 
     def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
         if any(name.startswith(ASSUMED) for name in names):

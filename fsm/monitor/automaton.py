@@ -301,7 +301,7 @@ class BeliefAutomaton:
         if beliefs > len(self._table.rests) or kinds > len(self._table.asks):
             self._table = _widen(self._table, _capacity(beliefs), _capacity(kinds))
         for belief in self.beliefs.listed[known:]:
-            limit = NONE if belief.limit is None else min(belief.limit * 1_000_000_000, LATEST)
+            limit = NONE if belief.limit is None else min(belief.limit, LATEST)
             self._table.rests[belief.number], self._table.timed[belief.number] = belief.rests, belief.timed
             self._table.limits[belief.number] = limit
         for kind in range(seen, kinds):

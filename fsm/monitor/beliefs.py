@@ -50,7 +50,7 @@ class Shared:
         self._explained: dict[Scene, Explained] = {}
         self._size = 0
         # These configurations are possible if the only known fact is that a call of this row is in progress.
-        self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
+        self.asked = cache(lambda row: self.dynamics.forgotten(self.dynamics.asked(self.everything, row)))
 
     @property
     def full(self) -> bool:
@@ -105,9 +105,9 @@ class Belief:
 
     ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request was
     not recorded may have acted in any of these states. ``rests`` is true if nothing is known about the entity, or if no
-    reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true if the
-    entity may be in a state with a time limit. Several time limits may have started first, at the same time (start 0);
-    ``limit`` is the shortest of them in seconds. ``number`` is the index in ``Beliefs.listed``.
+    reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed`` is true if a
+    timer or time limit may be running. Several of them may have started first, at the same time (start 0); ``limit`` is
+    the shortest of their times in nanoseconds. ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -129,7 +129,7 @@ class BeliefStep:
     ``to`` is the next belief, ``kind`` is the kind of the observation, and ``cells`` are the cells that explain it.
     ``plain`` is true if there is nothing to report and the entity stays alive. ``leads`` is true if the observation
     may move entities or show their state. At least one deviation of each group in ``tolerated`` certainly occurred.
-    ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to
+    ``starts`` maps the starts of the timers and time limits in ``to`` to their numbers in the previous belief, or to
     :data:`NOW`. ``taken`` counts how often the step was taken.
     """
 

@@ -16,7 +16,7 @@ from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import Argument
-from fsm.trace import Key, Line, Observation, shown_parts, shown_text
+from fsm.trace import Key, Line, Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +186,7 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _without_values(scene: Scene) -> Key:
-    data = scene.table.machine.data
-    return scene.seen._replace(args=tuple(each for each in scene.seen.args if each[0] not in data))
+    return scene.seen._replace(args=tuple(each for each in scene.seen.args if each[0] not in scene.table.machine.data))
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
@@ -203,7 +202,7 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            texts = _shown_texts(scene)
+            texts = table.shown_like(scene.seen.shows or scene.seen.met)
             found: Iterable[str] = [texts[state]] if fault.met else _visible(scene, state, texts)
         case Cause.FIELDS:
             found = _visible(scene, state)
@@ -259,15 +258,6 @@ def _visible(scene: Scene, state: int, texts: Sequence[str] = ()) -> Iterator[st
     own = replace(scene, before=frozenset(each for each in scene.before if each.state == state))
     here = (scene.seen.event and (own.left(rest) or own.left(rest._replace(emits=None)))) or own.before
     return (texts[each] if texts else scene.table.named(each) for each in sorted({each.state for each in here}))
-
-
-def _shown_texts(scene: Scene) -> Sequence[str]:
-    """Return what each state shows. If the states of a system's parts were observed, return theirs."""
-    states = scene.table.machine.states
-    if not shown_parts(scene.seen.shows or scene.seen.met):
-        return scene.table.shows
-    named = zip(scene.table.states, scene.table.shows, strict=True)
-    return [shown_text(states[name].parts) or shows for name, shows in named]
 
 
 def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Clause]:

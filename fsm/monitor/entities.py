@@ -14,7 +14,8 @@ from typing import Final
 
 from fsm.machine.findings import Assumed
 from fsm.monitor.beliefs import Belief
-from fsm.monitor.stepping import Beliefs, Late, Life, Start
+from fsm.monitor.life import LastSeen, Life, Start, Untimely
+from fsm.monitor.stepping import Beliefs
 from fsm.trace import Key, Line
 
 MANY: Final = 1_000
@@ -71,7 +72,9 @@ class Entities:
         self._ids: dict[int, str] = {}
         self._free: list[int] = []
         self._enough = MANY
-        self._beside: dict[int, tuple[tuple[Assumed, ...], tuple[Start, ...], tuple[Late, ...]]] = {}
+        self._beside: dict[
+            int, tuple[tuple[Assumed, ...], tuple[Start, ...], tuple[Untimely, ...], LastSeen | None]
+        ] = {}
         for head in (RESTING, ALIVE):
             self.cells[head + BEFORE] = self.cells[head + AFTER] = head
         self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW
@@ -131,22 +134,23 @@ class Entities:
         last, led, since, assumed, rested = self.cells[slot + LAST : slot + BEFORE]
         life = Life(self.belief(slot), last, led, assumed, rested)
         if slot in self._beside:
-            life.own, life.starts, life.late = self._beside[slot]
+            life.own, life.starts, life.untimely, life.seen = self._beside[slot]
         elif life.belief.limit is not None:
             life.starts = (Start(None if since < 0 else since, self.lines.get(slot, 0)),)
         return life
 
     def live(self, slot: int, life: Life, *, apart: bool) -> None:
         cells, number, since = self.cells, life.belief.number, NONE
-        self._beside.pop(slot, None)
-        if life.late or life.own or life.starts[1:] or any((each.at or 0) < 0 for each in life.starts):
-            apart, self._beside[slot] = True, (life.own, life.starts, life.late)
-        elif life.starts:
-            at, self.lines[slot] = life.starts[0]
-            since = NONE if at is None else at
         if cells[slot + PLACE] < 0:
             self.forget(slot)
             linked(cells, slot, ALIVE)
+        self._beside.pop(slot, None)
+        special = life.untimely or life.own or life.starts[1:] or life.seen
+        if special or any((each.at or 0) < 0 for each in life.starts):
+            apart, self._beside[slot] = True, (life.own, life.starts, life.untimely, life.seen)
+        elif life.starts:
+            at, self.lines[slot], _ = life.starts[0]
+            since = NONE if at is None else at
         cells[slot], cells[slot + LAST], cells[slot + LED] = ~number if apart else number, life.last, life.led
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 

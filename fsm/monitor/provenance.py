@@ -153,7 +153,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
     already = [_confirmed_cell(scene, scene.row, state, way) for state, way in answers]
-    for here in sorted(likely(scene.before), key=lambda each: (*each[:4], each.due or ())):
+    for here in sorted(likely(scene.before)):
         yield from ((each, 1, here) for each in already)
         for asked in dynamics.requested([here], scene.row) if _includes_request(scene) else [here]:
             yield None, int(over), asked

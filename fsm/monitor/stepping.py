@@ -6,22 +6,21 @@ look-up. Beliefs that are no longer needed are forgotten.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from fsm.machine.calls import CUT, LOST
-from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
+from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.findings import Assumed, Cause, TimeLimit
-from fsm.machine.table import Table
+from fsm.machine.findings import Assumed
 from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
-from fsm.monitor.diagnosis import Explained, Scene, implied
+from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Assumptions, depends_on_assumption
-from fsm.trace import Key, Line, Observation, nanoseconds
+from fsm.monitor.life import Life, Times, explain_untimely, numbered, undecided_text
+from fsm.trace import NEVER, Key, Line, Observation, nanoseconds, seen_at
 
 NOTHING: Final = "nothing observed"
 
@@ -42,91 +41,6 @@ EACH: Final = 25
 
 CALLS: Final = 4
 """Number of calls in progress that cost as much as one more configuration."""
-
-
-class Start(NamedTuple):
-    """The time in nanoseconds and the line at which a time limit began. An unknown time is ``None``."""
-
-    at: int | None
-    line: int | Line
-
-
-class Late(NamedTuple):
-    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
-
-    way: int
-    start: Start
-    configurations: Configurations
-
-
-def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
-    way, start, left = late
-    row, origin = table.origin[way]
-    cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
-    return Explained(
-        cause=Cause.TIME,
-        illegal=state,
-        before=(state,),
-        clause=cell.clause if cell else implied(table),
-        after=frozenset(each._replace(due=None) for each in left),
-        limit=TimeLimit(
-            event=table.rows[row].event.name,
-            within=table.ways[way].within,
-            at=start.at or 0,
-            line=Line.of(line, place.file),
-        ),
-    )
-
-
-def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """Renumber the starts of time limits from 0. Return the new configurations and the previous starts in order."""
-    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
-    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
-    return frozenset(
-        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
-        for each in configurations
-    ), starts
-
-
-@dataclass(slots=True, eq=False)
-class Life:
-    """A live entity, with everything that is needed to process its next observation.
-
-    ``last`` is the kind of the last observation, and ``led`` is the kind of the last one that may have moved the entity
-    or showed its state. Both ignore requests, and are -1 if there is none. The belief includes the first ``assumed`` of
-    the events that may have happened to all entities, and may depend on those from index ``rested`` on. The belief may
-    also depend on ``own``, the events assumed only for this entity. ``starts`` are the starts of the time limits in the
-    belief. ``late`` contains configurations that are possible only if a time limit was broken.
-    """
-
-    belief: Belief
-    last: int = -1
-    led: int = -1
-    assumed: int = 0
-    rested: int = 0
-    own: tuple[Assumed, ...] = ()
-    starts: tuple[Start, ...] = ()
-    late: tuple[Late, ...] = ()
-
-    def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        self.belief = step.to
-        if step.starts or self.starts:
-            now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
-            self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
-
-    def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
-        now = nanoseconds(seen.at) if self.starts else None
-        late = defaultdict[tuple[int, Start], set[Configuration]](set)
-        for each in self.belief.configurations if now is not None else ():
-            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
-                start = self.starts[each.due.start]
-                limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
-                if now is not None and start.at is not None and now - start.at > limit:
-                    late[each.due.way, start].add(each)
-        found = [Late(*at, frozenset(each._replace(due=None) for each in those)) for at, those in late.items()]
-        self.late = (*self.late, *found)
-        return self.belief.configurations.difference(*late.values())
 
 
 class BeliefMove(NamedTuple):
@@ -155,6 +69,7 @@ class Beliefs:
         self.listed: list[Belief] = []
         self.kinds: Numbering[Key] = Numbering()
         self.generation = self._size = 0
+        self._end = NEVER  # the last time of the recording, if the machine has timers
         self._known: dict[tuple[Configurations, int], Belief] = {}
         self._room = INTERNED
         self._few, self._tried = FEW + len(self._dynamics.table.states), -TRIED
@@ -164,13 +79,15 @@ class Beliefs:
         since = self._dynamics.bits(configurations) if since is None else since
         known = self._known.get((configurations, since))
         if known is None:
-            due = [each.due for each in configurations if each.due]
+            timers, clocks = self._dynamics.timers, [clock for each in configurations for clock in each.clocks]
             known = self._known[configurations, since] = Belief(
                 configurations,
                 since,
                 number=len(self.listed),
-                limit=min((self._dynamics.table.ways[each.way].within for each in due if not each.start), default=None),
-                timed=bool(due),
+                limit=min((timers[each.timer].latest for each in clocks if not each.last), default=None)
+                if timers
+                else None,
+                timed=bool(clocks),
                 rests=self._rests(configurations),
             )
             self.listed.append(known)
@@ -213,7 +130,7 @@ class Beliefs:
     def _rests(self, configurations: Configurations) -> bool:
         for each in configurations:
             waiting = tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT)
-            ended = self._dynamics.table.bare(each.state) in self._shared.ended and not (waiting or each.due)
+            ended = self._dynamics.table.bare(each.state) in self._shared.ended and not (waiting or each.clocks)
             if not ended and each._replace(pending=waiting) not in self._shared.beginning:
                 return False
         return True
@@ -239,26 +156,51 @@ class Beliefs:
         life.assumed = assumptions.number
 
     def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step for *seen*, which breaks a time limit only if nothing else explains *seen*."""
-        if not life.starts and not life.late:
+        """Return the step for *seen*, which breaks a timer or time limit only if nothing else explains *seen*."""
+        timers = self._dynamics.timers
+        if timers is None or not (timers.named or life.starts or life.untimely):
             return self._take(life.belief, seen, life)
-        what, known = self._dynamics.key(seen), len(life.late)
-        left = life.passes(self._dynamics, seen)
-        later = len(life.late) > known
-        late = (each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.late)
-        life.late = tuple(each for each in late if each.configurations)
-        if left:
+        what, known, times = self._dynamics.key(seen), len(life.untimely), self._times(life, seen)
+        if timers.named:
+            life.times, self._end = times, max(self._end, NEVER if times.end is None else times.end)
+        left = life.passes(timers, times)
+        doubtful = {timers[each.timer] for each in life.untimely[known:]}
+        moved = (
+            each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.untimely
+        )
+        life.untimely = tuple(each for each in moved if each.configurations)
+        if left and doubtful:
             life.belief = self.belief(left, life.belief.since)
-        step = self._take(life.belief, seen, life) if left or not life.late else None
-        if step is not None and not (step.explained and life.late):
-            if later and not step.explained:
-                self.notes["states that were left in time or too late"] += 1
+        step = self._take(life.belief, seen, life) if left or not life.untimely else None
+        if step is not None and not (step.explained and life.untimely):
+            if not step.explained:
+                doubtful.update(life.undecided(timers, left, times))
+                self.notes.update({undecided_text(each): 1 for each in doubtful})
             kept, within = step.to.configurations, self._dynamics.covering.within
-            life.late = tuple(each for each in life.late if not within(each.configurations, kept))
+            life.untimely = tuple(each for each in life.untimely if not within(each.configurations, kept))
             return step
-        broken = max(life.late, key=lambda each: each.start.at or 0)
-        life.late = ()
-        return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
+        explained, life.untimely = explain_untimely(self._dynamics.table, timers, life.untimely, place), ()
+        return self._violation(life.belief, what, explained)
+
+    def _times(self, life: Life, seen: Observation) -> Times:
+        end, event = seen_at(seen), self._dynamics.table.machine.event(seen.event) if seen.event else None
+        acted = end
+        if seen.start is not None:
+            acted = nanoseconds(seen.start)
+        elif seen.phase in {"answered", "maybe", "noticed", "assumed"}:
+            acted = None  # the event may have happened much earlier
+        elif event and event.kind == "call" and not seen.phase:  # a whole call, which is recorded when it is over
+            acted = seen_at(life.seen.observation) if life.seen else None
+        return Times(nanoseconds(seen.at), end, acted, event.name if event and not seen.phase else "")
+
+    def overdue(self, life: Life) -> Explained | None:
+        """Return the violation of a timer that should have fired before the end of the recording, if any."""
+        if (timers := self._dynamics.timers) is None or life.seen is None:
+            return None
+        ended = replace(life, untimely=())
+        if ended.passes(timers, Times(None, None, self._end)):
+            return None
+        return explain_untimely(self._dynamics.table, timers, ended.untimely, life.seen.place)
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         what = self._dynamics.key(seen)
@@ -326,15 +268,7 @@ class Beliefs:
         return BeliefStep(
             to=to,
             kind=self.kinds[seen],
-            plain=not (
-                self._shared.machine.timers
-                or note
-                or tolerated
-                or to.rests
-                or to.timed
-                or before.timed
-                or seen.event in self._anew
-            ),
+            plain=not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew),
             leads=self.leads(seen),
             cells=cells,
             tolerated=tolerated,
@@ -347,6 +281,6 @@ class Beliefs:
         return seen.phase != "request" and bool(moves)
 
     def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
-        left, starts = numbered(explained.after)
+        left, starts = numbered(self._dynamics.forgotten(explained.after))
         to, kind = self.belief(left, before.since | self._dynamics.bits(left)), self.kinds[seen]
         return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)

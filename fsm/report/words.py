@@ -121,7 +121,7 @@ def _lateness(illegal: str, limit: TimeLimit | None) -> str:
     if limit.timer:
         happened = "happened too early" if limit.early else "did not happen in time"
         return f"{illegal} {happened}: timer {limit.timer} fires it {duration(limit.after)} after its start"
-    return f"{illegal} was not left in time: {limit.within} s after {limit.event}"
+    return f"{illegal} was not left in time: {limit.after // 1_000_000_000} s after {limit.event}"
 
 
 def event(seen: Observation) -> str:
@@ -168,11 +168,9 @@ def allowed(violation: Violation) -> str:
     """Return the legal alternatives. The result is empty for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
-    if violation.limit and violation.limit.timer:
-        word = "not before" if violation.limit.early else "by"
-        return f"{violation.illegal} {word} {moment(violation.limit.at + violation.limit.after)}"
-    if violation.limit:
-        return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
+    if limit := violation.limit:
+        left = f"{violation.illegal} {'not before' if limit.early else 'by'}" if limit.timer else "left by"
+        return f"{left} {moment(limit.at + limit.after)}"
     states = grouped((permission.what, permission.state) for permission in violation.permitted)
     if len(states) == 1:
         return _replies_text(*states)

@@ -16,8 +16,8 @@ from thorough import amount
 
 from fsm.machine import Moves, fits
 from fsm.machine.calls import Rules
-from fsm.machine.calls.configuration import Configuration, Covering, Due
-from fsm.machine.calls.unobserved import Unobserved
+from fsm.machine.calls.clocks import RunningClock, RunningTimers
+from fsm.machine.calls.configuration import Configuration, Covering
 from fsm.machine.findings import Cause, Illegal, Judgement, Violation
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
@@ -368,19 +368,17 @@ def test_random_machines(seed: int) -> None:
     assert agrees(seed)
 
 
-def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., tuple[Configuration, ...]]:
-    return lambda self, here, *rest, **how: tuple(
-        each._replace(due=here.due or each.due) for each in went(self, here, *rest, **how)
-    )
+def keeps_running(moved: Callable[..., tuple[RunningClock, ...]]) -> Callable[..., tuple[RunningClock, ...]]:
+    return lambda self, clocks, *rest, **how: clocks or moved(self, clocks, *rest, **how)
 
 
 PLANTED = {
     "time goes on when the state is left": (
-        "fsm.machine.calls.unobserved.Unobserved._after_way",
-        stays_due(Unobserved._after_way),  # noqa: SLF001
+        "fsm.machine.calls.clocks.RunningTimers.moved",
+        keeps_running(RunningTimers.moved),
     ),
-    "time never begins": ("fsm.machine.calls.unobserved.Due", lambda *_: None),
-    "nothing is late": ("fsm.monitor.stepping.Life.passes", lambda life, *_: life.belief.configurations),
+    "time never begins": ("fsm.machine.calls.clocks.RunningTimers.moved", lambda *_, **__: ()),
+    "nothing is late": ("fsm.monitor.life.Life.passes", lambda life, *_: life.belief.configurations),
 }
 
 
@@ -394,8 +392,13 @@ def test_a_mistake_is_noticed(mistake: str) -> None:
 
 def test_what_has_no_limit_covers_what_has_one() -> None:
     within = Covering(Rules(tabulate(machine_of(LAMP)))).within
-    free, due = (frozenset({Configuration(1, due=due)}) for due in (None, Due(3, 1)))
+    free, due, other, later = (
+        frozenset({Configuration(1, clocks=clocks)})
+        for clocks in ((), (RunningClock(3, 0, 1),), (RunningClock(4, 0, 1),), (RunningClock(3, 0, 2),))
+    )
 
     assert within(due, free)
     assert not within(free, due)
-    assert not within(due, frozenset({Configuration(1, due=Due(4, 1))}))
+    assert not within(due, other)
+    assert within(due, later)
+    assert not within(later, due)

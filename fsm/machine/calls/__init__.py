@@ -84,6 +84,8 @@ class Rules:
         self.moving = cache(self._moving_instants)
         self.special = cache(self._instants_with_effects)
         self._moves = cache(self._moves_within)
+        timers = table.machine.timers.values()
+        self._starting = {name for timer in timers for name in (*timer.restarts, timer.event)}
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
         """Return the instants that are possible in *state* for an event or a call at *stage*, in model order.
@@ -108,20 +110,24 @@ class Rules:
         return tuple(each for each in found if stage not in {ASKED, LOST} or each.stage < 0 or each.to != state)
 
     def _instants_with_effects(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the instants at which a call emits outputs or sets a time limit without changing the state."""
+        """Return the instants at which a call emits outputs or starts a timer without changing the state."""
         ended = ((each, each.way) for each in self.instants(state, row) if each.stage >= 0 and each.to == state)
-        return tuple(each for each, way in ended if way and (way.emits or way.within))
+        return tuple(each for each, way in ended if way and (way.emits or self.timed(row, way)))
 
     def moves(self, row: int) -> bool:
-        """Check whether the event can change the state or the data, begin a call or set a time limit."""
-        return self._moves(row, len(self.table.anywhere))  # some tables add states when they are needed
+        """Check whether the event can change the state or the data, begin a call or start a timer."""
+        return self._moves(row, self.table.size)  # some tables add states when they are needed
 
     def _moves_within(self, row: int, states: int) -> bool:
         cells = ((state, self.table.step(state, row)) for state in range(states))
         return any(
-            ways is None or any(way.to != state or way.begins or way.within or way.updates for way in ways)
+            ways is None or any(way.to != state or way.begins or way.updates or self.timed(row, way) for way in ways)
             for state, ways in cells
         )
+
+    def timed(self, row: int, way: Way) -> bool:
+        """Check whether *way* may start a timer or set a time limit although the state does not change."""
+        return bool(way.within) or self.table.rows[row].event.name in self._starting
 
     def interrupts(self, row: int) -> bool:
         return self.table.rows[row].event.interrupts

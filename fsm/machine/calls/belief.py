@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
 from msgspec import structs
 
 from fsm.machine.calls import ASKED, BEGUN, CUT, ENDED, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
+from fsm.machine.calls.clocks import RunningTimers
 from fsm.machine.calls.configuration import (
     Configuration,
     Configurations,
@@ -26,7 +26,6 @@ from fsm.machine.calls.configuration import (
 )
 from fsm.machine.calls.unobserved import Unobserved, tried, with_deviation
 from fsm.machine.table import Table, Way
-from fsm.machine.traversal import closure
 from fsm.sut import Response, Stimulus
 from fsm.trace import ABSENT, Key, Observation, key
 
@@ -85,6 +84,8 @@ class Dynamics(Unobserved):
         elif row >= 0:
             kept = self._after_event(before, row, seen.emits, phase)
             before = self.closed(self.started(kept.configurations))
+        else:  # timers may start after this observation, too
+            before = self.closed(before) if self.timers else before
         if shows or seen.args:
             before = self.closed(self.started(self.showing(before, seen)))
         return replace(kept, configurations=before)
@@ -142,8 +143,8 @@ class Dynamics(Unobserved):
         return self.closed(self.requested(before, row))
 
     def requested(self, before: Iterable[Configuration], row: int) -> Iterator[Configuration]:
-        for state, pending, queue, deviations, due in before:
-            yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
+        for state, pending, queue, deviations, clocks in before:
+            yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, clocks)
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
         agree = self.table.agree
@@ -176,8 +177,8 @@ class Dynamics(Unobserved):
 
         *known* is a cache of explanations.
         """
-        alone = bool(self.limits) and self.alone(here)
-        state, pending, queue, deviations, due = here
+        alone = self.timers is not None and self.alone(here)
+        state, pending, queue, deviations, clocks = here
         for call, others in each_with_rest(pending):
             if not self.table.agree(call.row, row):
                 continue
@@ -185,7 +186,7 @@ class Dynamics(Unobserved):
             if at not in known:
                 known[at] = self._fit_response(here, call, seen)
             if (fit := known[at]) is not None:
-                left = Configuration(state, others, queue, deviations, due)
+                left = Configuration(state, others, queue, deviations, clocks)
                 for deviation in fit.deviations:
                     yield fit, with_deviation(left, deviation)
 
@@ -327,26 +328,24 @@ def dynamics(
     """Return the :class:`Dynamics` of *table* for traces in which some events are not recorded.
 
     The traces show the signals and hidden events in *shown*, or all signals if *shown* is ``None``.  If *outputs* is
-    true, the traces show outputs one by one, and do not show calls.  If *timed* is true, time limits are tracked.
+    true, the traces show outputs one by one, and do not show calls.  If *timed* is true, timers and time limits are
+    tracked.
     """
-    signals = [name for name, event in table.machine.events.items() if event.kind == "signal"]
-    seen = signals if shown is None else shown
+    events = table.machine.events.values()
+    seen = [event.name for event in events if event.kind == "signal"] if shown is None else shown
     unseen = [
-        table.row[event.name]
-        for event in table.machine.events.values()
-        if (outputs if event.kind == "call" else event.name not in seen)
+        table.row[event.name] for event in events if (outputs if event.kind == "call" else event.name not in seen)
     ]
     names = {word: table.row[event.name] for word, event in table.machine.words().items()}
-    rows = [row.index for row in table.rows if row.event.interrupts]
-    steps = [(at, way.to) for at, row in product(table.anywhere, rows) for way in table.step(at, row) or ()]
-
-    def back(state: int) -> list[int]:
-        return [each for each, to in steps if to == state]
-
-    limits = {way.index: frozenset(closure([way.to], back)) for way in table.ways if timed and way.within}
+    timed = timed and (bool(table.machine.timers) or any(way.within for event in events for way in event.outcomes()))
     rules = Rules(table)
     return Dynamics(
-        rules=rules, covering=Covering(rules), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names
+        rules=rules,
+        covering=Covering(rules),
+        unseen=tuple(unseen),
+        outputs=outputs,
+        timers=RunningTimers(table) if timed else None,
+        names=names,
     )
 
 
@@ -370,7 +369,7 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
         if moves.rules.interrupts(row):
             # The test itself caused the interruption, so the test waits for no further replies.
             found = frozenset(each._replace(pending=()) for each in found)
-    return shown(moves, found, seen)
+    return shown(moves, moves.showing(found, Key(args=step.args)), seen)
 
 
 def _hold_call(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:

@@ -5,6 +5,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
+from fsm.machine.calls.clocks import RunningClocks, joined, outlast
 
 
 class Pending(NamedTuple):
@@ -19,33 +20,19 @@ class Pending(NamedTuple):
     met: int
 
 
-NOW: Final = 1 << 20  # value of Due.start for a time limit that starts at the current observation
-FRESH: Final = NOW + 1  # value of Due.start for a time limit that starts no later than the next observation
-
-
-class Due(NamedTuple):
-    """A time limit that ``way`` has set on the current state, perhaps before unobserved interruptions.
-
-    ``start`` is :data:`NOW`, :data:`FRESH`, or the index of an earlier instant of the belief.
-    """
-
-    way: int
-    start: int
-
-
 class Configuration(NamedTuple):
     """The state of an entity and its calls in progress, in sorted order.
 
     ``queue`` contains outputs that have been emitted but not observed yet.  ``deviations`` names the deviations
-    without which the entity could not have reached this configuration.  ``due`` is the time limit on the state, if it
-    has one.
+    without which the entity could not have reached this configuration.  ``clocks`` are the running timers and time
+    limits, in order.
     """
 
     state: int
     pending: tuple[Pending, ...] = ()
     queue: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
-    due: Due | None = None
+    clocks: RunningClocks = ()
 
 
 Configurations: TypeAlias = frozenset[Configuration]
@@ -125,7 +112,7 @@ class _Open(NamedTuple):
 
     sets: int
     deviations: tuple[str, ...]
-    due: Due | None
+    clocks: RunningClocks
 
 
 class Covering:
@@ -140,9 +127,9 @@ class Covering:
         self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
-        state, pending, queue, deviations, due = each
+        state, pending, queue, deviations, clocks = each
         kind, sets = self._split(pending)
-        return (state, kind, queue), _Open(sets, deviations, due)
+        return (state, kind, queue), _Open(sets, deviations, clocks)
 
     def within(self, less: Configurations, more: Configurations) -> bool:
         known: dict[_Kind, list[_Open]] = {}
@@ -187,7 +174,7 @@ class Covering:
             return any(
                 way.to == state
                 and way.reply == ended.reply
-                and not (way.begins or way.emits or way.within or ended.emits or way.deviation)
+                and not (way.begins or way.emits or ended.emits or way.deviation or self._rules.timed(call.row, way))
                 for way in table.step(state, call.row) or ()
             )
 
@@ -198,7 +185,11 @@ class Covering:
 
 
 class ConfigurationSet:
-    """A set of configurations in which no configuration covers another one."""
+    """A set of configurations in which no configuration covers another one.
+
+    Configurations that differ only in the times at which their timers started become one that allows all these times.
+    Otherwise, a timer that may restart unobserved would add a configuration with each observation.
+    """
 
     def __init__(self, covering: Covering) -> None:
         self._split = covering.split
@@ -217,6 +208,11 @@ class ConfigurationSet:
         for other, _ in known:
             if other.sets | sets == other.sets and covers(other, mine):
                 return False
+        for at, (other, old) in enumerate(known if mine.clocks else ()):
+            same = (other.sets, other.deviations) == (sets, mine.deviations)
+            if same and (clocks := joined(other.clocks, mine.clocks)) is not None:
+                known[at] = other._replace(clocks=clocks), old._replace(clocks=clocks)
+                return True
         self.size += 1
         less = [each for each in known if each[0].sets | sets == sets and covers(mine, each[0])]
         if less:
@@ -234,6 +230,6 @@ def covers(more: _Open, less: _Open) -> bool:
     """Check whether *more* covers *less*, given two configurations that differ only in these parts."""
     if more.sets | less.sets != more.sets:
         return False
-    if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):
+    if more.clocks and not outlast(more.clocks, less.clocks):
         return False
     return not more.deviations or set(more.deviations) <= set(less.deviations)

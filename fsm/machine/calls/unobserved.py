@@ -6,19 +6,17 @@ hundreds.  First, a call records the states that the entity has had since the re
 the entity are tried separately.  Second, covered configurations are dropped.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.machine.calls import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallInstant, Rules
+from fsm.machine.calls.clocks import FRESH, NOW, RunningTimers
 from fsm.machine.calls.configuration import (
-    FRESH,
-    NOW,
     Configuration,
     Configurations,
     ConfigurationSet,
     Covering,
-    Due,
     Pending,
     each_with_rest,
     interrupted,
@@ -55,8 +53,8 @@ class Unobserved:
     Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
     that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs one by one.
     ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
-    is false, no event or call takes effect in a silent cell.  If time limits are tracked, ``limits`` maps each way that
-    sets a limit to a set of states: its target state, and the states that can reach the target by interruptions only.
+    is false, no event or call takes effect in a silent cell.  ``timers`` are ``None`` unless timers and time limits are
+    tracked.
     """
 
     rules: Rules
@@ -66,7 +64,7 @@ class Unobserved:
     coming: tuple[str, ...] | None = None
     silence: bool = True
     assumed: int = -1
-    limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    timers: RunningTimers | None = None
     limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
     _known: dict[Configuration, tuple[tuple[CallInstant, Configuration], ...]] = field(
@@ -78,10 +76,19 @@ class Unobserved:
         return self.rules.table
 
     def everything(self) -> Configurations:
-        return self.closed(Configuration(state) for state in self.table.anywhere)
+        return self.forgotten(self.closed(map(self.unknown, self.table.anywhere)))
 
     def beginning(self) -> Configurations:
-        return self.closed([Configuration(self.table.initial)])
+        return self.forgotten(self.closed([self.unknown(self.table.initial)]))
+
+    def unknown(self, state: int) -> Configuration:
+        return Configuration(state, clocks=self.timers.unknown(state) if self.timers else ())
+
+    def forgotten(self, those: Iterable[Configuration]) -> Configurations:
+        """Return *those* without the times at which timers have started."""
+        if self.timers is None:
+            return frozenset(those)
+        return frozenset(each._replace(clocks=self.timers.forgotten(each.state, each.clocks)) for each in those)
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
         """Add the configurations that may follow without an observation, and drop covered configurations."""
@@ -103,9 +110,11 @@ class Unobserved:
         """Return the closure of *left*: a closed set, except that a call that has ended was removed from each member.
 
         The effects of the other calls are already included, with two exceptions: a call that is now the only one may
-        set a time limit, and a call may take effect after a limit that starts now.
+        set a time limit, and a call may take effect after a timer or a limit that starts now.
         """
-        begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
+        begins = self.timers is not None and any(
+            self.alone(each) or any(clock.last == NOW for clock in each.clocks) for each in left
+        )
         if self.coming is not None or begins:
             return self.closed(left)
         found = ConfigurationSet(self.covering)
@@ -125,7 +134,7 @@ class Unobserved:
         rules, state = self.rules, here.state
         for call, others in each_with_rest(here.pending):
             instants = rules.moving(state, call.row, call.stage)
-            if (self.limits or self.coming is not None) and call.stage in _ASKED:
+            if (self.timers or self.coming is not None) and call.stage in _ASKED:
                 staying = rules.special(state, call.row)
                 apart = [each for each in staying if each.way is not None and self.apart(each.way, here)]
                 instants = (*instants, *apart) if apart else instants
@@ -148,7 +157,7 @@ class Unobserved:
             after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
         else:
             met = 1 << here.state if asked else call.met
-            met = (1 << len(self.table.anywhere)) - 1 if way is None and not asked else met
+            met = (1 << self.table.size) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._unspecified_successors(here, after, instant)
@@ -168,7 +177,7 @@ class Unobserved:
         if instant.way is None:
             if not self.silence:
                 return ()
-            moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=None)
+            moved = self._unspecified(here, instant.to, pending)
             return (moved,) if row in self.unseen else self._with_any_outputs(moved)
         if row == self.assumed:
             here = with_deviation(here, f"{ASSUMED}{self.table.rows[row].name}")
@@ -182,14 +191,12 @@ class Unobserved:
         queue = self._extend_queue(here.queue, way.emits)
         if queue is None:
             return ()
-        deviations, due, to = here.deviations, here.due, way.to
+        deviations, clocks, to = here.deviations, here.clocks, way.to
         if way.deviation is not None:
             deviations = tuple(sorted({*deviations, way.deviation.name}))
-        if due and to != here.state and not (interrupts and to in self.limits[due.way]):
-            due = None
-        if way.index in self.limits and (due is None or self.table.ways[due.way].to != to):
-            due = Due(way.index, FRESH)
-        return (Configuration(to, passing(pending, to), queue, deviations, due),)
+        if self.timers is not None:
+            clocks = self.timers.moved(clocks, here.state, way, interrupts=interrupts)
+        return (Configuration(to, passing(pending, to), queue, deviations, clocks),)
 
     def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add *emits* to *queue*, or return ``None`` if they contradict the trace or must wait for *queue*."""
@@ -211,24 +218,29 @@ class Unobserved:
     ) -> Iterable[Configuration]:
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
-        return self._with_any_outputs(Configuration(by.to, passing(pending, by.to), here.queue, here.deviations))
+        return self._with_any_outputs(self._unspecified(here, by.to, pending))
+
+    def _unspecified(self, here: Configuration, to: int, pending: tuple[Pending, ...]) -> Configuration:
+        return self.unknown(to)._replace(pending=passing(pending, to), queue=here.queue, deviations=here.deviations)
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* as they are at the next observation, and let all new time limits start there."""
-        if not self.limits:
+        """Return *those* as they are at the next observation, until which all new timers and time limits start."""
+        if self.timers is None:
             return frozenset(those)
-        return frozenset(
-            each._replace(due=each.due._replace(start=NOW)) if each.due and each.due.start == FRESH else each
-            for each in those
-        )
+
+        def started(each: Configuration) -> Configuration:
+            clocks = tuple(clock._replace(last=NOW) if clock.last == FRESH else clock for clock in each.clocks)
+            return each._replace(clocks=clocks)
+
+        return frozenset(started(each) if each.clocks else each for each in those)
 
     def apart(self, way: Way, here: Configuration) -> bool:
-        """Check whether *way* must be tried separately, because it emits outputs or sets a time limit.
+        """Check whether *way* must be tried separately, because it emits outputs, starts a timer or sets a time limit.
 
         To save time, a limit is tried only if no other call in progress may move the entity.
         """
-        if way.index in self.limits and way.to == here.state:
-            return self.alone(here)
+        if self.timers and way.to == here.state and (starts := self.timers.starts(way.index)):
+            return bool(self.timers[starts[0]].event) or self.alone(here)
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
