@@ -56,7 +56,7 @@ def stateful(
     """
     machine = machine_of(machine, profile)
     tested = made(find(sut, machine, profile=profile) if isinstance(sut, str) else sut, machine)
-    judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
+    judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping), sut=tested)
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
     for warning in uncompared(needed(table, tested, cover), misnamed(tested)):
         warnings.warn(warning, stacklevel=2)

@@ -225,11 +225,22 @@ class Clocked(Protocol):
 
 
 @runtime_checkable
+class SelfClocked(Clocked, Protocol):
+    """A SUT whose virtual time may also pass during other steps of a test, and by itself.
+
+    Its method ``advance`` may raise :class:`UntimelyError`.
+    """
+
+    def passed(self) -> float:
+        """Return the seconds of virtual time that have passed since the last call of this method or of ``reset``."""
+
+
+@runtime_checkable
 class Tidy(Protocol):
     """A SUT that knows whether a test has left something behind that it should have ended."""
 
     def leftovers(self) -> str:
-        """End the test. Return a description of what is wrong, or an empty string."""
+        """End the test, and return a description of what it has left behind, or an empty string."""
 
 
 @runtime_checkable
@@ -250,6 +261,10 @@ class Serial(Protocol):
 
 class UnsupportedError(Exception):
     """Raised if a SUT does not have an event or cannot trigger it."""
+
+
+class UntimelyError(Exception):
+    """Raised if the virtual time passes in such a way that a test cannot judge its step."""
 
 
 class BrokenError(Exception):

@@ -32,7 +32,7 @@ from fsm.machine.evidence import (
 )
 from fsm.machine.guards import has_data
 from fsm.machine.in_progress import InProgress, in_progress
-from fsm.machine.product import SystemTable, TransitionSystem, tables_of
+from fsm.machine.product import SystemTable, tables_of
 from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, Table, tabulate
 from fsm.machine.traversal import Explored, LimitError
@@ -120,6 +120,7 @@ def decide(
     'Proved'
     """
     claim, overlap, covered = stated.claim, 0, Explored(0, 0, 0)
+    scope, cut = tuple[str, ...](), 0
     searched = claims.Counts(states=0, transitions=0, depth=0)
 
     def looking(now: Explored) -> str:
@@ -142,6 +143,7 @@ def decide(
             conclusion = of_all
         if _could_change(claim, conclusion) and stepping.left_out[0]:
             overlap = stepping.overlap
+        scope, cut = _scope(claim, conclusion, stepping)
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
@@ -149,9 +151,7 @@ def decide(
     except MemoryError:  # a single large allocation may fail even if other memory is free
         conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
-        conclusion = Unknown(why="too many calls overlap to try every order of them")
-    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
-    scope, cut = stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
+        conclusion = Unknown(why="too many calls overlap, or too many values are possible, to try them all")
     return Checked(
         of=stated,
         profile=profile,
@@ -176,7 +176,8 @@ def _decide_unbounded(
     if not isinstance(stepping, StepCache) or not isinstance(stepping.table, InProgress):
         return decide(stated, stepping, profile=profile, limit=limit, ending=ending)
     engine = of_extra("fsm.checker.unbounded", "--unbounded", extra="smt")
-    conclusion: Conclusion = engine.Unbounded(machine=machine_table(stepping.table).machine).decide(stated.claim)
+    machine, overlap = machine_table(stepping.table).machine, stepping.overlap
+    conclusion: Conclusion = engine.Unbounded(machine=machine, overlap=overlap).decide(stated.claim)
     if isinstance(conclusion, Proved) and isinstance(stated.claim, claims.Always | claims.Never):
         conclusion = proved_or_vacuous(stepping, Limit(states=limit, ending=ending), needed(stated.claim))
     return Checked(
@@ -185,6 +186,7 @@ def _decide_unbounded(
         verdict=conclusion,
         expected=stated.expected(profile),
         searched=claims.Counts(states=0, transitions=0, depth=0),
+        overlap=overlap if isinstance(conclusion, Proved) and stepping.left_out[0] else 0,
         unbounded=True,
     )
 
@@ -316,8 +318,6 @@ def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     """Search without unspecified ends of calls, and repeat the search with them if the conclusion may change."""
-    if _compares_data(claim, stepping.table):
-        return Unknown(why="machines with data cannot be compared"), claims.Counts(states=0, transitions=0, depth=0)
     conclusion, counts = _search_claim(claim, stepping, profile, limit)
     if _could_change(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _search_claim(claim, stepping.beyond, profile, limit)
@@ -344,6 +344,14 @@ def _could_change(claim: claims.Claim, conclusion: Conclusion) -> bool:
     return not isinstance(conclusion, Refuted)
 
 
+def _scope(claim: claims.Claim, conclusion: Conclusion, stepping: StepCache | Cones) -> tuple[tuple[str, ...], int]:
+    """Return the ranges beyond which values might change the conclusion, and the number of steps that lead there."""
+    if isinstance(claim, claims.Refines | claims.Follows):
+        return (conclusion.scope, conclusion.cut) if isinstance(conclusion, Proved) else ((), 0)
+    open_ = not isinstance(conclusion, Unknown) and _could_change(claim, conclusion)
+    return stepping.scope if open_ and isinstance(stepping, StepCache) else ((), 0)
+
+
 def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
     runs = conclusion.witnesses if isinstance(conclusion, Proved) else ()
     if isinstance(conclusion, Refuted) and conclusion.run is not None:
@@ -358,13 +366,7 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
     return None
 
 
-def _compares_data(claim: claims.Claim, table: TransitionSystem) -> bool:
-    if not isinstance(claim, claims.Refines | claims.Follows):
-        return False
-    return has_data(claim.other) or (isinstance(table, Table) and table.data is not None)
-
-
-def _search_claim(
+def _search_claim(  # noqa: C901  (one case for each kind of claim)
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     match claim:
@@ -379,8 +381,11 @@ def _search_claim(
         case claims.Follows():
             table, followed = stepping.table, claim.other.partly_under(profile)
             if isinstance(table, SystemTable):
+                if has_data(followed):
+                    why = "parts of systems are not compared with machines that have data"
+                    return Unknown(why=why), claims.Counts(states=0, transitions=0, depth=0)
                 return check_follows(table, JointListener(table.system, claim, followed), limit)
-            return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
+            return check_follows(table, OutputListener(machine_table(table), tabulate(followed), exact=True), limit)
         case claims.Refines(other=other, overlap=overlap):
             refined = tabulate(other.partly_under(profile))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)

@@ -29,9 +29,12 @@ class Behaviour:
         table, overlap = (table.of, table.overlap) if isinstance(table, InProgress) else (table, 0)
         machine = table.machine
         ways = tuple(ways and tuple(structs.replace(way, deviation=None) for way in ways) for ways in table.cells)
-        events = tuple((each.name, each.kind, each.rpc, each.interrupts) for each in machine.events.values())
+        events = tuple(
+            (each.name, each.kind, each.rpc, each.interrupts, tuple(each.arguments.values()))
+            for each in machine.events.values()
+        )
         rows = tuple(row.name for row in table.rows)
-        states = table.initial, tuple(table.states), tuple(table.shows), machine.indefinite
+        states = table.initial, tuple(table.states), tuple(table.shows), machine.indefinite, (*machine.data.values(),)
         return cls(table=table, key=(machine.name, states, events, rows, ways, overlap))
 
 

@@ -172,7 +172,8 @@ def _outputs(condition: Condition) -> set[str]:
 class JointListener(OutputListener):
     def __init__(self, system: System, claim: Follows, other: Machine) -> None:
         table = tabulate(other)
-        super().__init__(table, table)
+        super().__init__(table, table, exact=True)
+        self.shared = {}  # signals are found by ``observed``
         self._of = claim.of
         self._known = {event.name for event in other.events.values() if event.kind == "signal"}
         self._suffixes = {copy.digit: copy.suffix for copy in system.copies}
@@ -362,6 +363,8 @@ def _left_at_idle_step(atom: Atom) -> Condition | bool:
     match atom:
         case conditions.At():
             return replace(atom, before=False)
+        case conditions.Compare():
+            return atom
         case conditions.Emits(output=output):
             return not output  # if nothing should be emitted, the cone contains every copy that may emit
         case conditions.EmitsOnly(outputs=outputs):

@@ -12,6 +12,7 @@ from fsm.checker.alike import Conclusions
 from fsm.checker.breadth_first import WITHIN, Limit, SearchEdge, reachable_size, size_of_states
 from fsm.checker.packing import ArraySearch, is_foldable, packed, valuations
 from fsm.machine import ANY_ERROR, conditions
+from fsm.machine.calls.valued import ValuedTable
 from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.evidence import Run, RunStep, run_step
@@ -97,18 +98,18 @@ class StepCache:
         return closure([self.table.initial], lambda state: [each.to for each in steps(self.table, state)])
 
     @cached_property
+    def bare(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The reachable states without data and calls in progress, and those in which calls may be in progress."""
+        bare, idle = self.table.bare, self.table.idle
+        return frozenset(map(bare, self.reached)), frozenset(bare(each) for each in self.reached if not idle(each))
+
+    @cached_property
     def packed(self) -> PackedGraph | None:
         return packed(self.table)
 
     @cached_property
     def valuations(self) -> ArraySearch | None:
         return valuations(self.table) if self.like is None else None
-
-    @cached_property
-    def _size_with_data(self) -> tuple[Counts, int]:
-        if self.valuations is None:
-            raise TypeError("this is defined for a machine with data")
-        return self.valuations.size(self.steps(), WITHIN)
 
     @cached_property
     def _symmetry(self) -> Symmetry | None:
@@ -134,10 +135,10 @@ class StepCache:
     @cached_property
     def scope(self) -> tuple[tuple[str, ...], int]:
         """The ranges to which searches restrict data, and the number of steps that lead out of these ranges."""
-        if not isinstance(table := self.table, InProgress) or table.data is None:
+        if not isinstance(table := self.table, InProgress | SystemTable) or table.data is None:
             return (), 0
         if self.valuations is not None:
-            return table.data.scope, self._size_with_data[1]
+            return table.data.scope, self.valuations.size(self.steps(), WITHIN)[1]
         beyond = (table.beyond_scope.get((state, row.index), 0) for state in self.reached for row in table.rows)
         return table.data.scope, sum(beyond)
 
@@ -305,18 +306,18 @@ def _atom_test(  # noqa: C901  (one case for each kind of atom)
         case conditions.StateChanges():
             return lambda at: at.moved
         case conditions.SilentOn(event=event):
-            row = table.row[event]
-            return lambda at: table.step(at.state, row) is None
+            row, of = table.row[event], machine_table(table) if isinstance(table, Table) else table
+            return lambda at: of.step(table.bare(at.state), row) is None
         case conditions.At(before=before):
             there = system_table(table).test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
         case conditions.StepEmits(output=output):
             return lambda at: output in at.outputs
         case conditions.Compare():
-            if not isinstance(table, InProgress) or table.data is None:
-                raise TypeError("only machines have data")
+            if not isinstance(table, Table | SystemTable) or table.data is None:
+                raise TypeError("the machine has no data")
             test, values = table.data.test(condition), table.values
-            return lambda at: bool(test(values(at.state)))
+            return lambda at: bool(test(values(at.state)))  # a comparison with an unknown value does not hold
         case _:
             assert_never(condition)
 
@@ -324,7 +325,7 @@ def _atom_test(  # noqa: C901  (one case for each kind of atom)
 def machine_table(table: TransitionSystem) -> Table:
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
-    return table.of if isinstance(table, InProgress) else table
+    return table.of if isinstance(table, InProgress | ValuedTable) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, InstantStep, SequenceNode, StepCache, Successors, holds, system_table
+from fsm.checker.packing import ArraySearch
 from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
 from fsm.machine.guards import may_agree
-from fsm.machine.in_progress import InProgress
 from fsm.machine.terms import Values
 
 if TYPE_CHECKING:
@@ -128,21 +128,18 @@ def _path_through(
         places = [(number(locals_), held) for locals_, held in nodes]
         return along(places, automaton.following), quick.counts(nodes)
     if stepping.valuations is not None:
-        return _through_valuations(automaton, stepping, limit)
+        return _through_valuations(automaton, stepping.valuations, limit)
     found: SearchResult[SequenceNode] = search(automaton.start, automaton.following, limit=limit)
     return found.path, found.counts
 
 
 def _through_valuations(
-    automaton: SequenceAutomaton, stepping: StepCache, limit: Limit
+    automaton: SequenceAutomaton, valuations: ArraySearch, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts]:
-    table, sought = stepping.table, (automaton.sequence, automaton.reset, automaton.start[1])
-    if stepping.valuations is None or not isinstance(table, InProgress):
-        raise TypeError("this is defined for a machine with data")
-    found = stepping.valuations.search(automaton.steps, sought, limit)
+    found = valuations.search(automaton.steps, (automaton.sequence, automaton.reset, automaton.start[1]), limit)
     if found.path is None:
         return None, found.counts
-    places = [(table.number(state, (), values, ()), held) for state, values, held in found.path]
+    places = [(valuations.table.number(state, (), values, ()), held) for state, values, held in found.path]
     return along(places, automaton.following), found.counts
 
 
@@ -350,13 +347,23 @@ class IdempotenceAutomaton:
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
         way, reply = step.way, step.taken.reply
         if node.calls:
-            if step.row == self.due(node) and may_agree(node.given, way.given):
+            if self.repeats(node, step):
                 yield self._second_call_edge(node, step)
             return
         yield SearchEdge(taken=step.taken, to=CallPair(way.to))
-        granted = step.row in self._rows and reply == "ok" and not way.begins
+        granted = self.steps.table.rows[step.row].index in self._rows and reply == "ok" and not way.begins
         if granted and idle and (self.once is None or self.once(step.instants[-1])):
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to, given=way.given))
+
+    def repeats(self, node: CallPair, step: InstantStep) -> bool:
+        row = self.steps.table.rows[step.row].index
+        return row == self.due(node) and self.same_arguments(node.given, step.way.given)
+
+    def same_arguments(self, one: tuple[Values, ...], other: tuple[Values, ...]) -> bool:
+        return may_agree(one, other)
+
+    def changed(self, before: int, after: int) -> bool:
+        return self.steps.table.settled(before) != self.steps.table.settled(after)
 
     def due(self, node: CallPair) -> int:
         return self.steps.table.end[self.row] if node.going else self.row
@@ -366,6 +373,6 @@ class IdempotenceAutomaton:
         if way.begins:
             to = CallPair(way.to, node.calls, going=True, between=node.between, given=node.given)
             return SearchEdge(taken=step.taken, to=to, found=bool(way.emits))
-        left = table.settled(way.to) == table.settled(node.between) and table.idle(way.to)
+        left = not self.changed(node.between, way.to) and table.idle(way.to)
         bad = bool(way.emits) or step.taken.reply != "ok" or not left
         return SearchEdge(taken=step.taken, to=CallPair(way.to), found=bad)

@@ -88,9 +88,10 @@ def command(
 
     MODEL is a name from 'fsm list'. FILE is a property file or a model file. Without either, all shipped models are
     mutated. A mutant of a machine changes one cell, which is an event in a state. The mutant changes the target, the
-    reply or the kind of the cell, or drops, adds or swaps an output, or drops an alternative. A mutant of a system
-    changes one joint event. The mutant drops, repeats or swaps a step, drops or negates a condition, or removes or adds
-    a way or an outcome.
+    reply or the kind of the cell, or drops, adds or swaps an output, or drops an alternative. With data, it negates a
+    comparison or moves it by one, drops a part of a condition, reads another argument, or drops or changes an update.
+    Mutants that fsm would reject as models are left out. A mutant of a system changes one joint event. The mutant
+    drops, repeats or swaps a step, drops or negates a condition, or removes or adds a way or an outcome.
 
     A property kills a mutant if the result of the property on the mutant is not as stated. If no property kills a
     mutant, the mutant is either equivalent to the model, or it survives, which means that a property is missing. A

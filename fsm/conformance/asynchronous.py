@@ -3,7 +3,8 @@
 Each test has an event loop of its own (:class:`~fsm.conformance.virtual_loop.VirtualLoop`). An event is a call of a
 method. A call that suspends is in progress, and continues when the test ends it: what the call waits for then happens,
 one thing at a time. A fake that the call awaits is completed first. If there is none, its next timer fires. Calls may
-also wait for what another call or a task in the background has begun, so fakes and timers of others come last.
+also wait for what another call or a task in the background has begun, so fakes and timers of others come last. A test
+of the machine's timers lets the time of the loop pass.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from functools import partial
+from math import inf
 from types import CodeType
 from typing import Any, Final, Literal, cast
 
 from fsm.conformance.failure import METHODS, place, raised
 from fsm.conformance.fake import CALL, Call, Fake, Waiting
-from fsm.conformance.virtual_loop import WAIT, VirtualLoop
+from fsm.conformance.virtual_loop import RESOLUTION, WAIT, VirtualLoop
 from fsm.errors import refused
 from fsm.machine import Machine, Moves, Outcome
 from fsm.machine.terms import Argument
-from fsm.sut import SUT, AsyncSUT, BrokenError, UnsupportedError, arranger
+from fsm.sut import SUT, AsyncSUT, BrokenError, UnsupportedError, UntimelyError, arranger
 
 CANCELLED: Final = "cancelled"  # name of the outcome for which the test cancels the call
 
@@ -58,8 +60,9 @@ def made(factory: Callable[[], SUT | AsyncSUT], machine: Machine, *, timeout: fl
     if not any(inspect.iscoroutinefunction(getattr(sut, name, None)) for name in called):
         return cast("SUT", factory() if isinstance(factory, type) else sut)
     of = f"python:{sut.__module__}:{getattr(sut, '__qualname__', type(sut).__qualname__)}"
-    if hands := [name for name in ("begin", "end") if hasattr(sut, name)]:
-        hint = "remove them: a call that waits is in progress, and fsm ends it"
+    own = ("begin", "end", *(["advance"] if machine.timers and "advance" not in methods else []))
+    if hands := [name for name in own if hasattr(sut, name)]:
+        hint = "remove them: a call that waits is in progress, and fsm ends it and lets the time of the loop pass"
         raise refused(of, "FSM622", f"it has async methods and also its own {' and '.join(hands)}", hint)
     for name in ("shows", "outputs", "fields", "record", "arrange", "arrange_stage"):
         if inspect.iscoroutinefunction(getattr(sut, name, None)):
@@ -87,13 +90,15 @@ class Asynchronous:
         self._outcomes: list[str] = []
         self._suspends = False  # whether the next call must be in progress after its beginning
         self._waited = ""
+        self.arranging = ""  # words for how the outcome of the last step was arranged
+        self._time = 0.0  # of the loop, when passed() was called last
         for name in ("outputs", "fields", "record", "costly", "never", "unasked"):
             if hasattr(like, name):  # The kit recognizes optional methods by their presence.
                 setattr(self, name, lambda *args, of=name: getattr(self._sut, of)(*args))
 
     def reset(self) -> None:
         self.close()
-        self._loop = VirtualLoop(self._wait)
+        self._loop, self._time = VirtualLoop(self._wait), 0.0
         self._calls.clear()
         self._outcomes.clear()
         if not hasattr(self._sut, "reset"):
@@ -109,11 +114,42 @@ class Asynchronous:
             self._cancel_calls()
         call = self._start(event, *self._method(event, given))
         self._finish(call)
-        for outcome in [*call.outcomes]:  # It may be the outcome of what a task in the background waits for.
+        self._complete_background(call)
+        return self._reply(call)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass. Calls stay in progress, but their own timers fire too.
+
+        Raise :class:`UntimelyError` if something real prevents this, or if a call would thereby end with an outcome
+        that the test has not chosen.
+        """
+        due = (self._loop.next_timer() or inf) <= self._loop.time() + seconds + RESOLUTION
+        going = [event for event, each in self._calls.items() if due and not each.task.done()]
+        if self._loop.outstanding() or any(map(self._may_end, going)):
+            raise UntimelyError
+        call = self._start("", partial(asyncio.sleep, seconds))
+        self._finish(call, one=True)
+        if not call.task.done():
+            raise UntimelyError
+        self._complete_background(call)
+
+    def passed(self) -> float:
+        before, self._time = self._time, self._loop.time()
+        return self._time - before
+
+    def _may_end(self, event: str) -> bool:
+        """Return whether a call of *event* may end here with an outcome that neither a fake nor the test causes."""
+        known = {name for each in self._fakes() for name, result in each.outcomes.items() if result is not Fake.HANG}
+        shows, states = self._sut.shows(), self._machine.states
+        ends = [cell for state, cell in self._machine.events[event].ends.items() if states[state].shows == shows]
+        return not shows or any(way.name not in {CANCELLED, *known} for cell in ends for way in cell.outcomes)
+
+    def _complete_background(self, call: Call) -> None:
+        """Use the outcomes of *call* that are those of a fake for which a task in the background waits."""
+        for outcome in [*call.outcomes]:
             if any(outcome in each.outcomes and each.complete_where(_is_background, outcome) for each in self._fakes()):
                 call.outcomes.remove(outcome)
                 self._settle(call)
-        return self._reply(call)
 
     def begin(self, event: str, **given: Argument) -> str | None:
         call = self._start(event, *self._method(event, given))
@@ -132,13 +168,17 @@ class Asynchronous:
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         own = arranger(self._sut)
+        self.arranging = "SUT promised"
         if own is not None and own(event, outcome, stage):
             return True
         begun = {way.name for way in self._ways(event, "cells") if way.begins} if stage == "begin" else set()
         self._suspends = outcome in begun
+        self.arranging = "the call was kept waiting for"
         if self._suspends:
             return own is None
-        if any(outcome in each.outcomes for each in self._fakes()) or (outcome == CANCELLED and stage == "end"):
+        fakes = any(outcome in each.outcomes for each in self._fakes())
+        self.arranging = "a fake was completed for" if fakes else "the call was cancelled for"
+        if fakes or (outcome == CANCELLED and stage == "end"):
             self._outcomes.append(outcome)
             return True
         return False
@@ -168,11 +208,9 @@ class Asynchronous:
                     break
         except (Exception, SystemExit) as error:  # noqa: BLE001  (all are findings)
             found.append(str(error) if isinstance(error, BrokenError) else f"close {raised(error)}")
-        leaked = [each for each in loop.tasks if not each.done()]
-        names = [getattr(each.get_coro(), "__qualname__", "a task") for each in leaked]
-        found += [
-            f"the task {name} has not ended; it waits{_where(task)}" for name, task in zip(names, leaked, strict=True)
-        ]
+        for task in (each for each in loop.tasks if not each.done()):
+            name = getattr(task.get_coro(), "__qualname__", "a task")
+            found.append(f"the task {name} has not ended; it waits{_where(task)}")
         found += loop.faults
         found += [f"nobody retrieved an exception: the SUT {raised(error)}" for error in loop.unretrieved()]
         self._note_waiting()
@@ -194,6 +232,8 @@ class Asynchronous:
         if hasattr(self._sut, "do"):
             return partial(self._sut.do, **given), event
         if (method := getattr(self._sut, method_name(event), None)) is None:
+            if any(each.event == event for each in self._machine.timers.values()):
+                return (lambda: None,)  # It happens only by time.
             raise UnsupportedError(f"it has no method {method_name(event)}")
         return (partial(method, **given),)
 
@@ -300,10 +340,6 @@ async def _called(method: Callable[..., object], *args: str) -> object:
 
 def _is_background(waiting: Waiting) -> bool:
     return waiting.call is None or waiting.call.task.done()
-
-
-def _name(task: asyncio.Task[Any]) -> str:
-    return str(getattr(task.get_coro(), "__qualname__", "without a name"))
 
 
 def _where(task: asyncio.Task[Any]) -> str:

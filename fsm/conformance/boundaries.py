@@ -8,12 +8,12 @@ another one does. They also try values with which a small mistake in an update, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import islice, pairwise
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias, assert_never
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate
 from fsm.machine.guards import DataEffects, TooManyValuesError, solution
@@ -190,8 +190,7 @@ class Boundaries:
     def text(self, side: GuardSide) -> str:
         known = {each.name: each for each in (*self._data.variables, *self._data.arguments[side.row])}
         of = self.compared(side.row, side.state)[side.number].of
-        written = f"{_text(of.left, of.right, known)} {of.comparison} {_text(of.right, of.left, known)}"
-        return written if side.holds else f"not {written}"
+        return of.text(known) if side.holds else f"not {of.text(known)}"
 
     def _comparisons(self, row: int, state: int) -> tuple[Compared, ...]:
         guards = [way.when for way in self._table.step(state, row) or () if way.when]
@@ -235,18 +234,3 @@ def _roots(differences: dict[int, Value]) -> Iterator[int]:
 
 def _near(difference: Value) -> Value:
     return None if difference is None else max(-FAR, min(FAR, difference))
-
-
-def _text(term: Term, beside: Term, known: Mapping[str, Variable]) -> str:
-    match term:
-        case Constant(value=value):
-            return known[beside.name].text(value) if isinstance(beside, Read) else str(value)
-        case Read(name=name):
-            return name
-        case Combined(operator=operator, left=left, right=right):
-            one, other = _text(left, left, known), _text(right, right, known)
-            if operator in {"min", "max"}:
-                return f"{operator}({one}, {other})"
-            return f"{one} {operator} {other}"
-        case _:
-            assert_never(term)

@@ -10,7 +10,6 @@ from fsm.conformance.failure import Cover, FailedError, Failure, Taken, describe
 from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.virtual_time import VirtualTimers
-from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.property_watch import Watch
 from fsm.sut import (
@@ -26,6 +25,7 @@ from fsm.sut import (
     Stimulus,
     Tidy,
     UnsupportedError,
+    UntimelyError,
     arranger,
 )
 from fsm.trace import shown_text
@@ -48,8 +48,7 @@ class Execution:
     """
 
     def __init__(self, oracle: Oracle, sut: SUT, cover: Cover | None = None, watch: Watch | None = None) -> None:
-        self.oracle = oracle
-        self.sut = sut
+        self.oracle, self.sut = oracle, sut
         self.cover = cover or Cover()
         self.watch = watch
         self.trace: list[Taken] = []
@@ -91,19 +90,29 @@ class Execution:
             if self._emitting is not None:
                 self._emitting.outputs()
             self.memory.look()
+            self.clock.began()
         except (Exception, SystemExit) as error:
             raise FailedError(Failure(broken=f"the SUT cannot be reset: {describe_error(error)}")) from error
-        table, start = self.oracle.plan.valued, self.oracle.plan.start.state
-        if shows and not table.matches(start, shows):
-            first = table.shows[start]
-            wrong = f"after a reset the SUT shows {shows}, but the initial state shows {first}"
+        table = self.oracle.plan.valued
+        if shows and not table.matches(table.initial, shows):
+            wrong = f"after a reset the SUT shows {shows}, but the initial state shows {table.shows[table.initial]}"
             raise FailedError(Failure(broken=wrong))
 
     def take(self, step: Stimulus) -> bool:
         """Take *step* if it applies and is supported. Return whether it was taken.
 
-        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field.
+        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` for an unknown field. If the
+        time that passes prevents a judgement, begin a new test.
         """
+        doing = (self.point, step.event, step.stage) if self.point is not None else None
+        try:
+            return self._take(step)
+        except UntimelyError:
+            self.cover.untimely.update([doing] if doing and step.stage != "wait" else [])
+            self.reset()
+            return False
+
+    def _take(self, step: Stimulus) -> bool:
         if step.stage in {"crash", "wait"}:
             return self._crash(step) if step.stage == "crash" else self._wait(step.event)
         if self._is_inapplicable(step):
@@ -172,17 +181,11 @@ class Execution:
         return True
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
-        if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
+        if self.watch is not None and (violated := self.watch.step(step, seen, fields)) is not None:
             return self._failure_error(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
             return self._failure_error(Failure(violation=illegal))
-        machine = self.oracle.plan.table.machine
-        known = {*machine.fields, *(name for name, each in machine.data.items() if each.shown)}
-        for name in fields or ():
-            if name not in known:
-                what = f"the model has no field {name!r}, which SUT shows"
-                hint = f"{nearest(name, known, of='fields')}; return only fields and shown variables of the model"
-                raise refused(machine.path or machine.name, "FSM601", what, hint)
+        self.oracle.refuse_unknown(fields or ())
         return None
 
     def _legal(self, step: Stimulus, seen: Response, fields: Mapping[str, int | str]) -> Configurations:
@@ -203,13 +206,12 @@ class Execution:
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> bool:
         if self.point is not None:
-            why = str(error)
-            self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
+            self.cover.leave_out((self.point, step.event, step.stage), str(error))
         return False
 
     def _no_answer_error(self, step: Stimulus, error: BaseException) -> FailedError:
-        last = Taken(step=step, seen=None, point=self.point)
-        return self._failure_error(Failure(trace=(last,), broken=describe_error(error)))
+        trace = (Taken(step=step, seen=None, point=self.point),)
+        return self._failure_error(Failure(trace=trace, broken=describe_error(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         plan = self.oracle.plan
@@ -229,10 +231,7 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update the belief and the point after a legal step.
-
-        *fit* contains the edges that explain *seen*, starting with the most likely edge.
-        """
+        """Update the belief and the point after a legal step. *fit* has the edges that explain it, best first."""
         went = fit[0] if fit else None
         self.clock.took(went)
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
@@ -243,7 +242,8 @@ class Execution:
             if arranged and wanted.to is not None and self.watch is None:
                 ends = {",".join(way.name for way in edge.ways) for edge in fit}
                 instead = f"as {ends.pop()}" if len(ends) == 1 else "with a different outcome"
-                what = f"SUT promised the outcome {wanted.step}, but the event ended {instead}"
+                arranging = getattr(self.sut, "arranging", "SUT promised")
+                what = f"{arranging} the outcome {wanted.step}, but the event ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
                 raise self._failure_error(Failure(broken=what, clause=cell.clause if cell else None))
@@ -269,8 +269,7 @@ class Execution:
     def finish(self) -> None:
         """End the test. If there is a property, first take the steps that fairness requires, and then check it."""
         if self.watch is None:
-            left = self._tidy.leftovers() if self._tidy is not None else ""
-            if left and not self.failed:
+            if self._tidy is not None and (left := self._tidy.leftovers()) and not self.failed:
                 raise self._failure_error(Failure(broken=f"after the test, {left}", at_end=True))
             return
         for _ in range(self.watch.patience + 1):
@@ -312,7 +311,7 @@ class Execution:
         if step.event not in plan.table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
         going = {plan.bare(point(each)).call for each in self.belief}
-        if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer):
+        if (timer := self.clock.fired(step, self.point)) is not None and not self.clock.possible(timer, self.point):
             self.cover.untimely.update(self.clock.untimely(timer, self.point))
             return True
         if step.stage == "do":
@@ -338,6 +337,7 @@ class Execution:
         if tested is None:
             raise UnsupportedError(step.event)
         reply = self.clock.pass_time(time) if time else getattr(tested, step.stage)(step.event, **dict(step.args))
+        self.clock.note_time(step, self.point, time)
         shows = shown_text(self.sut.shows())
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
@@ -349,8 +349,8 @@ class Execution:
         if shows and not table.is_known(shows):
             known = listed(shows, (shown_text(each.parts) or each.shows for each in table.machine.states.values()))
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
-        seen = None if outputs is None else tuple(outputs)
-        return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
+        emitted = None if outputs is None else tuple(outputs)
+        return Response(reply="" if kind != "call" else reply, shows=shows, outputs=emitted)
 
     def aim(self, edge: Edge) -> bool:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""

@@ -22,7 +22,18 @@ from fsm.machine import Clause
 from fsm.machine.findings import Violation
 from fsm.machine.table import Table
 from fsm.monitor.property_watch import Violated
-from fsm.sut import SUT, BrokenError, Clocked, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
+from fsm.sut import (
+    SUT,
+    BrokenError,
+    Clocked,
+    Detailed,
+    Overlapping,
+    Response,
+    Stimulus,
+    StimulusStage,
+    UntimelyError,
+    arranger,
+)
 
 _DATA: Final = re.compile(r", \S+ = .*")  # the values after the name of a state
 WITHOUT_STATES: Final = 4
@@ -158,6 +169,9 @@ class Cover:
         if (edge.source, edge.step) not in self._taken:
             self.hopeless.add((edge.source, edge.step))
 
+    def leave_out(self, doing: Doing, why: str) -> None:
+        self.unsupported[doing] = "" if why == doing[1] else why
+
     def took(self, edge: Edge) -> bool:
         return (edge.source, edge.step) in self._taken
 
@@ -178,7 +192,7 @@ class Cover:
 
 METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
-    *("never", "unasked", "costly", "advance", "leftovers", "waited", "arranged"),
+    *("never", "unasked", "costly", "advance", "leftovers", "waited", "arranged", "passed"),
 )
 
 _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name and the right name
@@ -204,7 +218,7 @@ def misnamed(sut: SUT) -> Mapping[str, str]:
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))
     {'output': 'outputs'}
     """
-    absent = [name for name in METHODS if getattr(sut, name, None) is None]
+    absent = [name for name in METHODS[:-4] if getattr(sut, name, None) is None]  # without fsm's own ones
     own = [name for name, _ in inspect.getmembers_static(sut, callable) if name[0] != "_" and name not in METHODS]
     close = {name: difflib.get_close_matches(name, absent, n=1, cutoff=_NEAR) for name in own}
     return {name: meant[0] for name, meant in close.items() if meant}
@@ -260,6 +274,6 @@ def listed(shows: str, shown: Iterable[str]) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
+    if isinstance(error, MemoryError | UntimelyError):
+        raise error  # The SUT is not at fault. A MemoryError means that fsm has reached the limit of ``--memory``.
     return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

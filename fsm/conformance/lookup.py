@@ -216,14 +216,14 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
     return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
 
 
-def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
+def _call_within(method: Callable[..., object], timeout: float, *arguments: object, **given: object) -> object:
     """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
 
     If the method catches the exception, raise it again after every further *timeout* seconds and after the return.
     Calls from threads other than the main thread have no time limit.
     """
     if current_thread() is not main_thread():
-        return method(*arguments)  # The search for races handles hanging threads itself.
+        return method(*arguments, **given)  # The search for races handles hanging threads itself.
     alarms = count()
     late = BrokenError(f"{method.__name__} did not return within {timeout:g} s")
 
@@ -234,7 +234,7 @@ def _call_within(method: Callable[..., object], timeout: float, *arguments: obje
     before = signal.signal(signal.SIGALRM, alarm)
     signal.setitimer(signal.ITIMER_REAL, timeout, timeout)
     try:
-        found = method(*arguments)
+        found = method(*arguments, **given)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

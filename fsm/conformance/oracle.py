@@ -4,12 +4,13 @@ The belief is the set of configurations that are possible after the steps so far
 configuration is a violation, which is then explained.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Final, Protocol, runtime_checkable
 
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
+from fsm.errors import nearest, refused
 from fsm.machine import Machine
 from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
@@ -151,6 +152,16 @@ class Oracle:
         """Return those configurations in *after* that have the variables shown in *fields*."""
         args = tuple((name, value) for name, value in fields.items() if name in self.plan.table.machine.data)
         return frozenset(self.dynamics.showing(after, Key(args=args))) if args else after
+
+    def refuse_unknown(self, fields: Iterable[str]) -> None:
+        """Raise :class:`InputError` if the model has no field or shown variable with one of these names."""
+        machine = self.plan.table.machine
+        known = {*machine.fields, *(name for name, each in machine.data.items() if each.shown)}
+        for name in fields:
+            if name not in known:
+                what = f"the model has no field {name!r}, which SUT shows"
+                hint = f"{nearest(name, known, of='fields')}; return only fields and shown variables of the model"
+                raise refused(machine.path or machine.name, "FSM601", what, hint)
 
     def forgotten(self, step: Stimulus, seen: Response, timer: Timer | None) -> str:
         if timer is not None:

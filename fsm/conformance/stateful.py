@@ -17,13 +17,17 @@ from fsm.conformance.failure import Cover, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Plan
 from fsm.errors import nearest
+from fsm.machine import Event
+from fsm.machine.conditions import Compare, atoms
 from fsm.machine.guards import encoded
-from fsm.machine.terms import Argument, Variable
+from fsm.machine.terms import Argument, Variable, constants_in
 from fsm.monitor.property_watch import Watch
 from fsm.sut import SUT, Costly, RealTime, Stimulus
 
 Strategies: TypeAlias = Mapping[str, Mapping[str, st.SearchStrategy[Argument]]]  # by event and argument
 
+FAR: Final = (10**4, 10**6)  # numbers by which arguments may be beyond a scope
+STAYS: Final = 4  # in a place that the plan does not know, a test starts again for one in this many aims
 SELDOM: Final = 32  # One in this many random steps may be costly.
 
 
@@ -116,7 +120,13 @@ def walker(
         @precondition(lambda _: bool(aims))
         @rule(first=any_aim)
         def aim(self, first: int) -> None:
-            """Aim at the next edge, from number *first* on, that this test has not yet aimed at."""
+            """Aim at the next edge, from number *first* on, that this test has not yet aimed at.
+
+            If the plan does not know a path from here, because values are far from those that it tries, mostly wander.
+            """
+            if self.walk.point is not None and not plan.planned(self.walk.point) and first % STAYS:
+                self.take_some(first)
+                return
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.aimed), first)
             self.aimed.add(number)
@@ -125,6 +135,9 @@ def walker(
 
         @rule(first=any_aim)
         def wander(self, first: int) -> None:
+            self.take_some(first)
+
+        def take_some(self, first: int) -> None:
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
             waits = [Stimulus(each.event, "wait") for each in self.walk.clock.timers] if edges else []
@@ -143,7 +156,8 @@ def walker(
                     self.walk.finish()
 
     rules = {
-        f"do_{event}".replace("-", "_"): (event, each) for event, each in _strategies(plan, strategies or {}).items()
+        f"do_{event}".replace("-", "_"): (event, each)
+        for event, each in argument_strategies(plan, strategies or {}).items()
     }
     made = {name: _argument_rule(name, event, each) for name, (event, each) in rules.items()}
     name = f"Conformance[{plan.table.machine.name}]"
@@ -151,7 +165,7 @@ def walker(
     return type(name, (Conformance,), {**own, **made, **{each.__name__: each for each in more}})
 
 
-def _strategies(plan: Plan, strategies: Strategies) -> Strategies:
+def argument_strategies(plan: Plan, strategies: Strategies) -> Strategies:
     """Return a strategy for each argument of each event: one of *strategies*, or one for the declared values.
 
     Raise ``ValueError`` if there is no such event or argument.
@@ -165,14 +179,29 @@ def _strategies(plan: Plan, strategies: Strategies) -> Strategies:
                     f"strategies name {name!r}, which is not an event with arguments or an argument; {hint}"
                 )
     return {
-        event: {name: strategies.get(event, {}).get(name, _values(each)) for name, each in arguments.items()}
+        event: {
+            name: strategies.get(event, {}).get(name, _values(plan.table.machine.events[event], each))
+            for name, each in arguments.items()
+        }
         for event, arguments in own.items()
     }
 
 
-def _values(variable: Variable) -> st.SearchStrategy[Argument]:
-    declared = st.integers(variable.low, variable.high).map(variable.written)
-    return declared | st.integers(variable.low) if variable.beyond == "scope" else declared
+def _values(event: Event, variable: Variable) -> st.SearchStrategy[Argument]:
+    """Return a strategy for values in the range, at and beside constants of conditions, and far beyond a scope."""
+    compared = [each for way in event.outcomes() if way.when for each in atoms(way.when.means)]
+    near = {
+        constant + beside
+        for each in compared
+        if isinstance(each, Compare) and variable.name in each.names
+        for constant in (*constants_in(each.left), *constants_in(each.right))
+        for beside in (-1, 0, 1)
+    }
+    low, high = variable.low, variable.high
+    possible = sorted(each for each in near if low <= each and variable.has(each)) if variable.number else []
+    strategies = [st.integers(low, high), *([st.sampled_from(possible)] if possible else [])]
+    far = [st.integers(high + 1, high + most) for most in FAR] if variable.beyond == "scope" else []
+    return st.one_of(*strategies, *far).map(variable.written)
 
 
 def _argument_rule(name: str, event: str, strategies: Mapping[str, st.SearchStrategy[Argument]]) -> object:

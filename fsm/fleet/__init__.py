@@ -13,10 +13,10 @@ from msgspec.json import Decoder, encode
 
 from fsm.errors import contents, encodable, harmless, refused, visible
 from fsm.machine import LEVELS, Clause, Level
-from fsm.machine.findings import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
+from fsm.machine.findings import Deviated, Finding, Judgement, Tolerated, Violation
 from fsm.monitor.judgement import Judged
 from fsm.recordings.line_reader import decode
-from fsm.report import ExitCode, Report, counts, severity, why, words
+from fsm.report import ExitCode, Report, counts, severity, words
 from fsm.report import worst as worst_of
 from fsm.report.json_report import json_escape
 from fsm.report.layout import LABEL, PLAIN, Layout, joined
@@ -214,8 +214,7 @@ def read(path: str) -> Summary:
 
 
 def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
-    verdict, reason = judgement.verdict, why(judgement)
-    found = verdict.findings if isinstance(verdict, Illegal) else ()
+    reason = judgement.why
     return Share(
         node=node,
         version=judged.version,
@@ -229,7 +228,7 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         notes=_add_counts(judgement.notes, {}),
         cells=words.nested(dict(sorted(judgement.covered.cells.items()))),
         fields=_add_counts(judgement.covered.fields, {}),
-        found=_sum_by_key(_gathered_cause(finding, node) for finding in found),
+        found=_sum_by_key(_gathered_cause(finding, node) for finding in judgement.findings),
         tolerated=_sum_by_key(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
     )
 

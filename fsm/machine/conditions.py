@@ -5,11 +5,24 @@ Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from fsm.machine.terms import COMPARISONS, Comparator, Range, Term, Values, bounds, evaluator, names_in
+from fsm.machine.terms import (
+    COMPARISONS,
+    NEGATED,
+    Comparator,
+    Range,
+    Term,
+    Values,
+    Variable,
+    bounds,
+    evaluator,
+    names_in,
+    substituted,
+    term_text,
+)
 
 T = TypeVar("T")
 
@@ -102,15 +115,23 @@ class StepEmits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare:
-    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons."""
+    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons.
+
+    In a system, ``copies`` are the copies whose variables it reads.
+    """
 
     comparison: Comparator
     left: Term
     right: Term
+    copies: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*names_in(self.left), *names_in(self.right))
+
+    def text(self, known: Mapping[str, Variable]) -> str:
+        left, right = term_text(self.left, self.right, known), term_text(self.right, self.left, known)
+        return f"{left} {self.comparison} {right}"
 
 
 Atom: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits | Compare
@@ -141,6 +162,16 @@ def atoms(condition: Condition) -> Iterator[Atom]:
                 yield from atoms(part)
         case _:
             yield condition
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else All(of=found)
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else Some(of=found)
 
 
 def left_at(condition: Condition, event: str) -> Condition | bool:
@@ -185,6 +216,47 @@ def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condit
             return type(condition)(of=tuple(mapped(part, of_atom) for part in parts))
         case _:
             return of_atom(condition)
+
+
+def comparisons_over(
+    condition: Condition, of: Callable[[str], Term], copies: tuple[int, ...] | None = None
+) -> Condition:
+    """Return *condition* with the names in comparisons replaced by the results of *of*, and with *copies* if given."""
+
+    def left(atom: Atom) -> Condition:
+        if not isinstance(atom, Compare):
+            return atom
+        compared = replace(atom, left=substituted(atom.left, of), right=substituted(atom.right, of))
+        return compared if copies is None else replace(compared, copies=copies)
+
+    return mapped(condition, left)
+
+
+def certainly(condition: Condition, *, negated: bool = False) -> Condition:
+    """Return a condition without negated comparisons, which holds only if *condition* holds for all unknown values.
+
+    If *negated* is true, *condition* is negated first.  A comparison with an unknown value does not hold.
+
+    >>> from fsm.machine.terms import Constant, Read
+    >>> few = Compare(comparison="<", left=Read(name="n"), right=Constant(value=2))
+    >>> certainly(Not(of=few)).comparison
+    '>='
+    """
+    match condition:
+        case Not(of=inner):
+            return certainly(inner, negated=not negated)
+        case All(of=parts) | Some(of=parts):
+            kind = All if isinstance(condition, All) != negated else Some
+            return kind(of=tuple(certainly(part, negated=negated) for part in parts))
+        case Compare() if negated:
+            return replace(condition, comparison=NEGATED[condition.comparison])
+        case _:
+            return Not(of=condition) if negated else condition
+
+
+def possibly(condition: Condition) -> Condition:
+    """Return a condition that holds if *condition* holds for some unknown values, or if this cannot be decided."""
+    return Not(of=certainly(condition, negated=True))
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:

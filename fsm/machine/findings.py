@@ -234,3 +234,23 @@ class Judgement:
     notes: Mapping[str, int]
     assumed: tuple[Assumed, ...] = ()
     properties: tuple[WatchedProperty, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.verdict.findings if isinstance(self.verdict, Illegal) else ()
+
+    @property
+    def why(self) -> str:
+        """The reason for an unknown or incomplete verdict, or an empty string."""
+        match self.verdict:
+            case Unknown(why=why) | Illegal(incomplete=why):
+                return why
+            case Holds():
+                return ""
+
+
+def legality(found: tuple[Finding, ...], incomplete: str) -> Legality:
+    """Return the verdict on a trace with the violations *found*.  *incomplete* says why a part was not checked."""
+    if found:
+        return Illegal(findings=found, incomplete=incomplete)
+    return Unknown(why=incomplete) if incomplete else Holds()

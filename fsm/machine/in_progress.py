@@ -63,9 +63,6 @@ class InProgress(Table):
     def values(self, state: int) -> Values:
         return self.numbers.listed[state][2]
 
-    def settled(self, state: int) -> tuple[str, Values]:
-        return self.states[state], self.values(state)
-
     def named(self, state: int) -> str:
         values = self.data.texts(self.values(state)) if self.data else ()
         begun = (f"{self.rows[row].event.name} has begun" for row in self.calls(state))

@@ -17,7 +17,7 @@ from fsm.machine import Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
 from fsm.machine.guards import DataEffects, has_data
 from fsm.machine.terms import Argument, DataUpdate, Values
-from fsm.trace import shown_parts
+from fsm.trace import shown_parts, shown_text
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -40,7 +40,8 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     """An outcome in a table.
 
     ``to`` is the index of the next state.  In a system, ``done`` lists the steps of the parts.  The way is possible if
-    the data satisfy ``when``.  ``given`` lists all arguments with which an event of a checked machine ends this way.
+    the data satisfy ``when``, or the event is ``impossible`` then.  ``given`` lists all arguments with which an event
+    of a checked machine ends this way.
     """
 
     index: int
@@ -54,6 +55,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     done: tuple[Done, ...] = ()
     when: Condition | None = None
     updates: tuple[DataUpdate, ...] = ()
+    impossible: bool = False
     given: tuple[Values, ...] = ()
 
     def replies(self, reply: str) -> bool:
@@ -112,7 +114,12 @@ class Table:
         return self.states[state]
 
     @property
-    def anywhere(self) -> range:  # the states that are possible if nothing is known about an entity
+    def size(self) -> int:
+        """The number of states, in which all values are unknown."""
+        return len(self.states)
+
+    @property
+    def anywhere(self) -> Sequence[int]:  # the states that are possible if nothing is known about an entity
         return range(len(self.states))
 
     def placed(self, row: int, _given: Mapping[str, Argument]) -> int:
@@ -125,6 +132,10 @@ class Table:
     def arguments(self, _row: int) -> dict[str, Argument]:
         return {}
 
+    def given(self, _row: int) -> tuple[Values, ...]:
+        """Return the arguments of an event in this row, or nothing if rows have no arguments."""
+        return ()
+
     def learned(self, state: int, _shown: Mapping[str, Argument]) -> int:
         """Return *state* with the values in *shown*, or -1 if it has other values."""
         return state
@@ -136,9 +147,12 @@ class Table:
         """Return *way* as it is if it may happen repeatedly: the values that it computes are unknown."""
         return way
 
+    def values(self, _state: int) -> Values:
+        return ()
+
     def settled(self, state: int) -> tuple[str, Values]:
         """Return the name of the state and the values of the data, which are equal if nothing has changed."""
-        return self.states[state], ()
+        return self.states[state], self.values(state)
 
     def idle(self, _state: int) -> bool:
         return True
@@ -153,6 +167,13 @@ class Table:
             return True
         parts = self.machine.states[self.states[state]].parts
         return bool(parts and (seen := shown_parts(shows)) and seen.items() <= parts.items())
+
+    def shown_like(self, shows: str) -> Sequence[str]:
+        """Return what each state shows. If *shows* names parts of a system, return what its parts show."""
+        if not shown_parts(shows):
+            return self.shows
+        texts = (shown_text(self.machine.states[state].parts) for state in self.states)
+        return [text or own for text, own in zip(texts, self.shows, strict=True)]
 
     def is_known(self, shows: str) -> bool:
         """Check whether a state shows *shows*, or for a system, whether each part shows its value in some state."""
@@ -211,7 +232,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        data=DataEffects(machine) if has_data(machine) else None,
+        data=DataEffects(machine.data, machine.events.values()) if has_data(machine) else None,
     )
 
 
@@ -227,6 +248,7 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
         within=outcome.within,
         when=outcome.when.means if outcome.when else None,
         updates=outcome.updates,
+        impossible=outcome.impossible,
     )
 
 

@@ -27,6 +27,14 @@ COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     ">": gt,
     ">=": ge,
 }
+NEGATED: Final[Mapping[Comparator, Comparator]] = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
 OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = {"+": add, "-": sub, "min": min, "max": max}
 
 
@@ -56,7 +64,10 @@ class Variable:
 
     def has(self, value: Value) -> bool:
         """Check whether *value* may occur: it is unknown, in the range, or beyond a range that is only a scope."""
-        return value is None or self.beyond == "scope" or self.low <= value <= self.high
+        return self.beyond == "scope" or self.in_range(value)
+
+    def in_range(self, value: Value) -> bool:
+        return value is None or self.low <= value <= self.high
 
     def kept(self, value: Value) -> Value:
         return max(self.low, min(self.high, value)) if value is not None and self.beyond == "saturates" else value
@@ -147,6 +158,17 @@ def constants_in(term: Term) -> Iterator[int]:
     return (leaf.value for leaf in _leaves(term) if isinstance(leaf, Constant))
 
 
+def substituted(term: Term, of: Callable[[str], Term]) -> Term:
+    """Return *term* with each name replaced by the result of *of*."""
+    match term:
+        case Read(name=name):
+            return of(name)
+        case Combined(operator=operator, left=left, right=right):
+            return Combined(operator=operator, left=substituted(left, of), right=substituted(right, of))
+        case _:
+            return term
+
+
 def _leaves(term: Term) -> Iterator[Constant | Read]:
     if isinstance(term, Combined):
         yield from _leaves(term.left)
@@ -202,3 +224,22 @@ def bounds(term: Term, box: Mapping[str, Range]) -> Range:
 def assignments(variables: Iterable[Variable], values: Values) -> tuple[str, ...]:
     """Format *values* of *variables*: ``attempts = 2``."""
     return tuple(f"{each.name} = {each.text(value)}" for each, value in zip(variables, values, strict=True))
+
+
+def term_text(term: Term, beside: Term, known: Mapping[str, Variable]) -> str:
+    """Format *term*, which is compared with the term *beside*. *known* has the variables and arguments by name."""
+    match term:
+        case Constant(value=value):
+            return known[beside.name].text(value) if isinstance(beside, Read) else str(value)
+        case Read(name=name):
+            return name
+        case Combined(operator="+" | "-" as operator, left=left, right=Combined(operator="+" | "-") as right):
+            # There are no parentheses in terms: a - (b + c) is a - b - c.
+            last: Operator = right.operator if operator == "+" else "-" if right.operator == "+" else "+"
+            less = Combined(operator=operator, left=left, right=right.left)
+            return term_text(Combined(operator=last, left=less, right=right.right), beside, known)
+        case Combined(operator=operator, left=left, right=right):
+            one, other = term_text(left, left, known), term_text(right, right, known)
+            return f"{operator}({one}, {other})" if operator in {"min", "max"} else f"{one} {operator} {other}"
+        case _:
+            assert_never(term)

@@ -26,7 +26,6 @@ from fsm.monitor.life import Life
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Beliefs
 from fsm.monitor.unknown_words import understood, unknown_name, unknown_text
 from fsm.trace import Batch, Line, Observation, shown_text
-from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
@@ -231,19 +230,17 @@ class Monitor:
         incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
         incomplete = incomplete or ("too many different values to follow all of them" if self._shared.full else "")
         if found:
-            return findings.Illegal(findings=found, incomplete=incomplete)
+            return findings.legality(found, incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
             incomplete = findings.no_entity_reason(self.machine.entity)
         incomplete = incomplete or (findings.NOTHING_CONCERNS if self.observations == self._beside else "")
         met = any(self._beliefs.covered.values()) or any(self._fields.tested.values())
-        incomplete = incomplete or ("" if met else findings.NOTHING_MET)
-        return Unknown(why=incomplete) if incomplete else Holds()
+        return findings.legality((), incomplete or ("" if met else findings.NOTHING_MET))
 
     def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         if seen.args or (seen.fields and self._shown):
-            event = self.machine.words().get(seen.event)
-            seen, wrong = understood(seen, event.arguments if event else {}, self._shown)
+            seen, wrong = understood(seen, self.machine, self._shown)
             self._notes["value not understood"] += len(wrong)
             self._note_unread(place, *wrong[:1])
         self._beside += not seen.entity or seen.phase == "gap"

@@ -13,10 +13,10 @@ from fsm.machine.terms import Variable
 from fsm.trace import Observation, shown_parts
 
 
-def understood(
-    seen: Observation, arguments: Mapping[str, Variable], shown: Mapping[str, Variable]
-) -> tuple[Observation, list[str]]:
-    """Return *seen* without values that are not *arguments* or *shown* variables, and the reasons for this."""
+def understood(seen: Observation, machine: Machine, shown: Mapping[str, Variable]) -> tuple[Observation, list[str]]:
+    """Return *seen* without values that are neither arguments nor *shown* variables, and the reasons for this."""
+    event = machine.words().get(seen.event)
+    arguments = event.arguments if event else {}
     wrong, args, fields = list[str](), dict(seen.args or {}), dict(seen.fields or {})
     for name, value in (*args.items(), *((each, fields[each]) for each in fields.keys() & shown)):
         try:

@@ -4,7 +4,8 @@ A *mutant* is a machine or system with one error that an author could make. A pr
 error. A mutant that breaks no property is *equivalent* if no observation distinguishes it from the original. Otherwise
 it is a *survivor* and shows an error that the properties do not detect (DeMillo, Lipton and Sayward, 1978).
 
-In a mutant of a machine, one cell has a wrong target, kind, reply or output, or lacks an alternative. In a mutant of a
+In a mutant of a machine, one cell has a wrong target, kind, reply, output, condition or update, or lacks an
+alternative. In a mutant of a
 system, one joint event lacks a step or condition, has a wrong target, or takes its steps in a wrong order.
 :mod:`~fsm.mutation.outcomes` finds the properties that mutants break.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm import machine as model
+from fsm.language.build.data import data_faults, with_rest_of
 from fsm.language.build.ends import endless, in_progress
 from fsm.language.build.systems import joint_events, joint_place, rebuild_joint_event
 from fsm.language.read import File
@@ -23,6 +25,7 @@ from fsm.language.vocabularies import WrittenJoint, WrittenStep, WrittenSystem, 
 from fsm.machine import ANY_ERROR
 from fsm.machine.conditions import Not
 from fsm.machine.product.system import System
+from fsm.mutation.data_mutants import DataMutants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,12 @@ class _CellMutants:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the mutant with *cell* instead of the original cell, or ``None`` if a call would then never end."""
+        """Return the mutant with *cell* instead of the original cell, or ``None`` if it is not well formed."""
         event = self.event
+        ways = cell.outcomes if isinstance(cell, model.Moves) else ()
+        guarded = any(way.when or way.updates for way in ways)
+        if guarded and data_faults(self.machine, event, self.state, ways):
+            return None
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
         else:
@@ -90,7 +97,11 @@ class _CellMutants:
                         others = (*ways[:index], changed, *ways[index + 1 :])
                         yield self._name(change, way if len(ways) > 1 else None), replace(cell, outcomes=others)
                     if len(ways) > 1:
-                        yield self._name("dropped", way), replace(cell, outcomes=(*ways[:index], *ways[index + 1 :]))
+                        left = with_rest_of((*ways[:index], *ways[index + 1 :]))
+                        yield self._name("dropped", way), replace(cell, outcomes=left)
+                making = DataMutants(data=self.machine.data, arguments=self.event.arguments)
+                for change, of, others in making.changes(ways):
+                    yield self._name(change, of), replace(cell, outcomes=with_rest_of(others))
             case _:
                 for change, changed in self._ways_of_still(cell):
                     yield self._name(change), model.Moves(outcomes=(changed,), clause=cell.clause, line=cell.line)
@@ -142,7 +153,11 @@ class _CellMutants:
 
 def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
     ways = model.outcomes(cell, state, kind)
-    return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
+    return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins, _data(way)) for way in ways)
+
+
+def _data(way: model.Outcome) -> object:
+    return way.when and way.when.means, frozenset((each.variable, each.term) for each in way.updates)
 
 
 def _without_unreachable_ends(machine: model.Machine) -> model.Machine:

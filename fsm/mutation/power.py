@@ -16,7 +16,6 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from fsm.entry_points import loaded
 from fsm.errors import InputError, refused
-from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import Judged, judge
 from fsm.mutation.strict_reading import RecordedAct
 from fsm.recordings import either, open_recording
@@ -157,7 +156,7 @@ def power_over(
 def _count_alarms(judged: Judged) -> _Alarms:
     found: _Alarms = {answer: Counter() for answer in ANSWERS}
     for judgement in judged.judgements:
-        for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+        for finding in judgement.findings:
             first = finding.first[0]
             which = (first.machine, first.cause.value, first.observation.event, first.illegal, first.clause.name)
             found["caught" if first.clause.level == "MUST" else "surprise"][which] += finding.count

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import UNDECIDED, WRONG_INPUT, Problem
 from fsm.machine import LEVELS, Level
-from fsm.machine.findings import Finding, Illegal, Judgement, Violation, idle
-from fsm.verdict import Holds, Unknown
+from fsm.machine.findings import Finding, Judgement, Violation, idle
 
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged  # Only the judge command needs this.
@@ -45,24 +44,16 @@ class Report:
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
         """Return the findings by the level of their clauses, strongest first. Violations come before surprises."""
-        verdict = judgement.verdict
-        found = verdict.findings if isinstance(verdict, Illegal) else ()
-        return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
+        return tuple(sorted(judgement.findings, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
 
     def answer(self, judgement: Judgement) -> ExitCode:
-        match judgement.verdict:
-            case Illegal(findings=findings, incomplete=incomplete):
-                if any(self.fails(finding) for finding in findings):
-                    return ExitCode.FAILS
-                return ExitCode.UNKNOWN if incomplete else ExitCode.HOLDS
-            case Unknown():
-                return ExitCode.UNKNOWN
-            case Holds():
-                return ExitCode.HOLDS
+        if any(map(self.fails, judgement.findings)):
+            return ExitCode.FAILS
+        return ExitCode.UNKNOWN if judgement.why else ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
         """Return the worst result for a recording. Irrelevant machines count only if all machines are irrelevant."""
-        concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
+        concerned = [each for each in judged.judgements if each.entities or each.why not in idle(each.machine.entity)]
         return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
     def total(self) -> ExitCode:
@@ -91,15 +82,6 @@ def counts(level: Level, least: Level) -> bool:
 
 def severity(*, fails: bool) -> str:
     return "violation" if fails else "surprise"
-
-
-def why(judgement: Judgement) -> str:
-    """Return the reason for an unknown or incomplete verdict, or an empty string."""
-    match judgement.verdict:
-        case Unknown(why=reason) | Illegal(incomplete=reason):
-            return reason
-        case Holds():
-            return ""
 
 
 def worst(answers: Sequence[ExitCode | None]) -> ExitCode:

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from fsm.errors import DOCUMENTATION, WRONG_INPUT, Problem, harmless
 from fsm.machine import Clause
-from fsm.machine.findings import Illegal, Judgement, Violation
-from fsm.report import ExitCode, Report, why, words
+from fsm.machine.findings import Judgement, Violation
+from fsm.report import ExitCode, Report, words
 from fsm.report.json_report import Json, dumped
 from fsm.report.lanes import message
 from fsm.trace import Line
@@ -101,7 +101,7 @@ def cases(report: Report) -> Cases:
 
 
 def _cases(report: Report, judged: Judged, judgement: Judgement) -> Iterator[Case | Remark]:
-    machine, reason = judgement.machine, why(judgement)
+    machine, reason = judgement.machine, judgement.why
     suite = f"{words.file(judged.name)} {machine.name}"
     remark = partial(Remark, suite=suite, name=machine.name)
     if reason:
@@ -158,8 +158,7 @@ def _clauses(judgement: Judgement) -> dict[Clause, bool]:
         for state, cell in event.cells.items():
             found[cell.clause] = found.get(cell.clause, False) or covered.cells.get((event.name, state), 0) > 0
     found |= {judgement.machine.requires[name].clause: count > 0 for name, count in covered.fields.items()}
-    findings = judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ()
-    broken = (each.first[0].clause for each in findings)
+    broken = (each.first[0].clause for each in judgement.findings)
     return found | dict.fromkeys((*broken, *(each.clause for each in judgement.properties)), True)
 
 

@@ -205,8 +205,9 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
     yield _head(first, second, _WORDS[behaviour_answer(found)], layout)
     lines: Iterable[str]
     match found:
-        case Equivalent():
-            lines = ["the two machines are equivalent: no observation distinguishes them"]
+        case Equivalent(scope=scope):
+            within = f" for {', '.join(scope)}" if scope else ""
+            lines = [f"the two machines are equivalent: no observation distinguishes them{within}"]
         case Distinguished():
             lines = _distinguishing_trace(found, (first, second))
         case Branching():
@@ -272,8 +273,8 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
     document: dict[str, Json] = {"verdict": _WORDS[behaviour_answer(found)], "first": first, "second": second}
     document |= dict.fromkeys(_EVIDENCE)
     match found:
-        case Equivalent():
-            pass
+        case Equivalent(scope=scope):
+            document |= {"scope": list(scope)} if scope else {}
         case Distinguished():
             document |= {
                 "only": found.owner.name.lower(),

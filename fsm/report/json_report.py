@@ -13,7 +13,7 @@ from fsm.errors import harmless
 from fsm.machine.findings import Assumed, Deviated, Finding, Judgement, Violation
 from fsm.monitor.provenance import provenance
 from fsm.recordings.line_reader import FOREIGN
-from fsm.report import Report, single, why, words
+from fsm.report import Report, single, words
 from fsm.trace import Line, Observation
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
     return {
         "machine": judgement.machine.name,
         "verdict": report.answer(judgement).word,
-        "why": why(judgement) or None,
+        "why": judgement.why or None,
         **picked(judgement, "entities", "observations"),
         "notes": dict(judgement.notes),
         "findings": [_finding(report, finding) for finding in report.findings(judgement)],

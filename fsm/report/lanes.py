@@ -16,8 +16,9 @@ from fsm.errors import visible
 from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
-from fsm.machine.findings import Assumed, Cause, Finding, Illegal, Judgement, Stretch, Tolerated, Violation
+from fsm.machine.findings import Assumed, Cause, Finding, Judgement, Stretch, Tolerated, Violation
 from fsm.monitor.judgement import Judged
+from fsm.monitor.judgement.histories import operation_of
 from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import RecordingForm
 from fsm.report import words
@@ -80,17 +81,7 @@ def message(finding: Finding, violation: Violation, entity: str) -> str:
 
 def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
-    operations = tuple(
-        Operation(
-            called=operation.start or 0,
-            returned=operation.end,
-            event=operation.event,
-            reply=operation.reply,
-            shows=operation.shows,
-            thread=processes.index(operation.process),
-        )
-        for operation in stretch.operations
-    )
+    operations = tuple(replace(operation_of(each), thread=processes.index(each.process)) for each in stretch.operations)
     names = {number: "" if each is None else f"process {visible(str(each))}" for number, each in enumerate(processes)}
     yield from lanes(History(operations=operations), names)
 
@@ -197,7 +188,7 @@ def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
 
 
 def _marks(judgement: Judgement) -> Iterator[Mark]:
-    for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+    for finding in judgement.findings:
         yield from map(violation_mark, finding.first)
     for deviated in judgement.tolerated:
         for met in deviated.whole or (deviated.first,):

@@ -15,7 +15,7 @@ from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
 from fsm.monitor.provenance import Provenance, RuledOut, provenance
 from fsm.recordings.form import HISTORY, own_forms
-from fsm.report import Report, single, why, words
+from fsm.report import Report, single, words
 from fsm.report.lanes import stretch_lines
 from fsm.report.layout import LABEL, PLAIN, Layout, joined
 from fsm.trace import Line
@@ -154,7 +154,7 @@ class _Writer:
         yield from self._verdict(judged)
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
-        word, reason = self.report.answer(judgement).word, why(judgement)
+        word, reason = self.report.answer(judgement).word, judgement.why
         unknown = f", {reason}" if word == "unknown" else ""
         yield from self.layout.wrapped(f"{judgement.machine.name} {word}{unknown}", marked=word)
         if not judgement.entities:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from brute_force.claims import Decider
 from brute_force.data import DataModel
 from brute_force_search import verdict_of
-from machines import DOOR, SAFE, edited, machine_of
+from machines import SAFE, edited, machine_of
 from planted_defects import DATA, of_the_last_call
 from random_claims import stated
 
 from fsm.checker import decide, stepping_of
-from fsm.checker.equivalence import bisimilar, compare
-from fsm.machine.claims import Follows, Refines
 from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.table import tabulate
 from fsm.mutation.outcomes import mutation_outcomes
-from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     from planted_defects import Plant
@@ -152,18 +148,6 @@ def test_a_planted_defect_changes_an_answer(plant: Plant, monkeypatch: pytest.Mo
     plant(monkeypatch)
 
     assert any(checked_answer(text, overlap, claim) != tuple(right) for text, overlap, claim, *right in BY_HAND)
-
-
-@pytest.mark.parametrize("claim", [Refines(other=machine_of(SAFE)), Follows(other=machine_of(SAFE))])
-def test_machines_with_data_are_not_compared(claim: Refines | Follows) -> None:
-    """Without their conditions, the cells would allow more, so the answer could be wrong."""
-    for one, other in ((SAFE, SAFE), (SAFE, DOOR), (DOOR, SAFE)):
-        asked = replace(stated(machine_of(one), 'always = "stays"'), claim=replace(claim, other=machine_of(other)))
-        assert isinstance(decide(asked, tabulate(machine_of(one))).verdict, Unknown)
-        assert isinstance(compare(tabulate(machine_of(one)), tabulate(machine_of(other))), Unknown)
-        assert not bisimilar(tabulate(machine_of(one)), tabulate(machine_of(other)))
-    asked = replace(stated(machine_of(DOOR), 'always = "stays"'), claim=Refines(other=machine_of(DOOR)))
-    assert isinstance(decide(asked, tabulate(machine_of(DOOR))).verdict, Proved)
 
 
 def test_an_error_of_a_machine_with_data_is_noticed() -> None:

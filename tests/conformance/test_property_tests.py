@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from machines import machine_of
+from random_claims import stated
 from shipped import known_mutants, specification
 from thorough import TIMES
 
@@ -72,3 +74,75 @@ def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     assert result.failure is not None
     assert result.failure.breaks is not None
     assert result.failure.breaks.of is stated
+
+
+TILL = """\
+[machine]
+name = "till"
+title = "A till"
+about = "Pays back."
+source = "handbook"
+initial = "open"
+[states]
+open = { about = "Open." }
+shut = { about = "Shut." }
+[data]
+charged = { from = 0, to = 3, shown = true }
+refunded = { from = 0, to = 3, shown = true }
+[event.charge]
+kind = "call"
+about = "Charge."
+arguments = { sum = { from = 1, to = 3 } }
+moves.open = [{ name = "more", stays = true, when = "charged + sum <= 3", set = { charged = "charged + sum" } },
+              { name = "no", stays = true, when = "otherwise", reply = "NO" }]
+refuses = { shut = "SHUT" }
+[event.refund]
+kind = "call"
+about = "Refund."
+arguments = { sum = { from = 1, to = 3 } }
+moves.open = [{ name = "less", stays = true, when = "refunded + sum <= charged", set = { refunded = "refunded + sum" } },
+              { name = "no", stays = true, when = "otherwise", reply = "NO" }]
+refuses = { shut = "SHUT" }
+[event.shut]
+kind = "call"
+about = "Shut."
+moves.open = "shut"
+moves.shut = { stays = true }
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "before", "after", "steps"),
+    [
+        ('always = "refunded <= charged"', "<= charged", "<= 3", ["refund(sum=1)"]),
+        (
+            'idempotent = "shut"',
+            "moves.shut = { stays = true }",
+            "moves.shut = { stays = true, set = { charged = 0 } }",
+            ["charge(sum=1)", "shut", "shut"],
+        ),
+        ('never = "refunded == 1 then refunded == 3"', "", "", None),
+        ('reachable = "refunded == 2 then is shut"', "", "", []),
+    ],
+)
+def test_properties_about_data_are_tested(claim: str, before: str, after: str, steps: list[str] | None) -> None:
+    """An implementation that breaks a property fails with the shortest test, and the model itself breaks one."""
+    machine, implementation = machine_of(TILL), machine_of(TILL.replace(before, after))
+    of = stated(machine, claim)
+    result = run_property_test(machine, of, lambda: Simulated(implementation), examples=2)
+    own = run_property_test(machine, of, lambda: Simulated(machine), examples=2)
+
+    assert (result.untested, result.unmet, own.untested) == ("", (), "")
+    assert (own.failure is None) == (steps is not None)
+    if steps:
+        assert result.failure is not None
+        assert steps == [str(taken.step) for taken in result.failure.trace]
+
+
+def test_what_data_make_untestable_is_named() -> None:
+    """A machine with data may need any number of steps."""
+    machine = machine_of(TILL)
+    result = run_property_test(
+        machine, stated(machine, 'from = "is open"\nleads-to = "is shut"'), lambda: Simulated(machine)
+    )
+    assert (result.unwatchable, "has data" in result.untested) == (True, True)

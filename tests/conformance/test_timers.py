@@ -260,6 +260,41 @@ def test_time_passes_earlier_if_another_timer_would_fire_first(kind: str) -> Non
     assert isinstance(conform(machine, Forgets, examples=0).verdict, Fails)
 
 
+@pytest.mark.parametrize("first", [29.0, 30.0, 31.0])
+@pytest.mark.parametrize(("second", "fails"), [(29.0, False), (31.0, False), (20.0, True), (40.0, True)])
+def test_a_timer_that_another_one_starts_has_started_when_that_one_fired(
+    first: float, second: float, *, fails: bool
+) -> None:
+    """The first timer may fire at any time within its tolerance, and the test does not see when."""
+    timers = (("a", "b", "one"), ("b", "c", "two"))
+    machine = machine_of(
+        '[machine]\nname = "chain"\ntitle = "t"\nabout = "a"\nsource = "s"\ninitial = "a"\n[states]\n'
+        + "".join(f'{state} = {{ about = "" }}\n' for state in "abc")
+        + "".join(
+            f'[event.{event}]\nabout = ""\nmoves = {{ {state} = "{to}" }}\ncannot = ["*"]\n'
+            f'[timer.{event}-timer]\nin = ["{state}"]\nevent = "{event}"\nafter = "30 s"\ntolerance = "1 s"\n'
+            for state, to, event in timers
+        )
+    )
+
+    class Chain:
+        def reset(self) -> None:
+            self.now = 0.0
+
+        def do(self, event: str) -> str:
+            raise fsm.UnsupportedError(event)
+
+        def advance(self, seconds: float) -> None:
+            self.now += seconds
+
+        def shows(self) -> str:
+            return "a" if self.now < first else "b" if self.now < first + second else "c"
+
+        def close(self) -> None: ...
+
+    assert bool(conform(machine, Chain, examples=10).failures) == fails
+
+
 def test_an_order_that_no_times_allow_is_reported_and_does_not_fail() -> None:
     machine = machine_of(
         TWO.replace("KIND", "signal")
@@ -296,3 +331,73 @@ def test_a_child_process_may_have_a_virtual_clock(term: float, verdict: type[Hol
 def test_without_the_ability_a_child_process_is_not_asked_to_advance() -> None:
     with closing(child([sys.executable, str(SUTS / "simulated.py"), "examples/models/door.toml"])) as door:
         assert not isinstance(door, Clocked)
+
+
+BLINKS = """\
+[machine]
+name = "blinker"
+title = "B"
+about = "B."
+source = "s"
+initial = "dark"
+[states]
+dark = { about = "A." }
+lit  = { about = "B." }
+[event.blink]
+about = "It lights up."
+moves = { dark = "lit" }
+cannot = ["lit"]
+[event.fade]
+about = "It goes out."
+moves = { lit = "dark" }
+cannot = ["dark"]
+[timer.off]
+in = ["dark"]
+event = "blink"
+after = "4 s"
+tolerance = "1 s"
+[timer.on]
+in = ["lit"]
+event = "fade"
+after = "FADES s"
+tolerance = "0 s"
+"""
+
+
+class Blinker:
+    def __init__(self, times: dict[str, float]) -> None:
+        self.times = times
+        self.reset()
+
+    def reset(self) -> None:
+        self.state, self.left = "dark", self.times["dark"]
+
+    def do(self, event: str) -> str:
+        raise fsm.UnsupportedError(event)
+
+    def shows(self) -> str:
+        return self.state
+
+    def close(self) -> None: ...
+
+    def advance(self, seconds: float) -> None:
+        while seconds >= self.left:
+            seconds -= self.left
+            self.state = "lit" if self.state == "dark" else "dark"
+            self.left = self.times[self.state]
+        self.left -= seconds
+
+
+@pytest.mark.parametrize("fades", [1, 2, 3, 9])
+@pytest.mark.parametrize("blinks", [3, 4, 5])
+def test_a_timer_that_another_one_starts_may_have_started_within_the_tolerance_of_that_one(
+    fades: int, blinks: int
+) -> None:
+    machine = machine_of(BLINKS.replace("FADES", str(fades)))
+
+    assert conform(machine, lambda: Blinker({"dark": blinks, "lit": fades}), examples=20).failures == ()
+
+
+@pytest.mark.parametrize("times", [{"dark": 6, "lit": 9}, {"dark": 4, "lit": 6}, {"dark": 4, "lit": 12}])
+def test_a_wrong_time_is_found_if_it_differs_by_more_than_the_tolerances(times: dict[str, float]) -> None:
+    assert conform(machine_of(BLINKS.replace("FADES", "9")), lambda: Blinker(times), examples=20).failures

@@ -360,17 +360,52 @@ def test_too_many_values_become_unknown(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(fresh.judgement().verdict, Holds)
 
 
+SWAPPED = """\
+[machine]
+name = "swapped"
+title = "Two sides"
+about = "Two sides that are exchanged."
+source = "handbook"
+initial = "here"
+[states]
+here = { about = "It is here." }
+[data]
+left = { from = 0, to = 1, initial = 1 }
+right = { from = 0, to = 1 }
+[event.turn]
+kind = "hidden"
+about = "The sides are exchanged."
+moves.here = [{ name = "turned", stays = true, set = { left = "right", right = "left" } }]
+[event.compare]
+kind = "call"
+about = "Compare the sides."
+moves.here = [{ name = "same", stays = true, when = "left == right", reply = "SAME" },
+              { name = "other", stays = true, when = "otherwise" }]
+"""
+
+
+@pytest.mark.parametrize(("joint", "illegal"), [(16, 0), (2, None)])
+def test_hidden_variables_depend_on_each_other(
+    joint: int, illegal: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sides differ however often they are exchanged. If there are too many combinations, this is forgotten."""
+    monkeypatch.setattr(valued, "JOINT", joint)
+    machine = machine_of(SWAPPED)
+    replies = {reply: [Observation(entity="s", event="compare", reply=reply)] for reply in ("ok", "SAME")}
+    assert illegal == first_violation(machine, replies["SAME"])
+    assert first_violation(machine, replies["ok"] * 3) is None
+
+
 def test_histories_are_refused() -> None:
     """Operations of a history have no arguments."""
     with pytest.raises(InputError, match="FSM225"):
         linearize(load(SAFE), History(operations=()))
 
 
-def test_properties_are_not_watched_and_never_hold(tmp_path: Path) -> None:
-    """The report says why."""
+def test_properties_are_watched(tmp_path: Path) -> None:
+    """A property about data holds on a recording that keeps to it, and what is reachable is not watched."""
     name = written(tmp_path, {"entity": "s", "event": "enter", "args": {"code": 1}, "reply": "WRONG"})
     (judged,) = judge(name, models=[SAFE], properties=[]).judgements
 
-    assert {"not watched"} == {each.status for each in judged.properties}
-    assert all("has data" in each.why for each in judged.properties)
-    assert isinstance(judged.verdict, Unknown)
+    assert ["holds", "not watched"] == [each.status for each in judged.properties]
+    assert isinstance(judged.verdict, Holds)

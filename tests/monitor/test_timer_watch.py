@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import random_timers
-from machines import machine_of
+from machines import edited, machine_of
 from msgspec import structs
 from random_timers import SECOND, TimedRun
 
@@ -137,6 +137,20 @@ def test_a_call_with_a_start_and_an_end_acts_in_between(time: float, lines: list
     found, _ = judged(machine_of(LEASE), acquire, at(time, "expire"))
 
     assert [each.line for each in found] == lines
+
+
+def test_the_first_observation_of_an_entity_may_start_a_timer_again() -> None:
+    held = edited(
+        edited(LEASE, 'initial = "free"', 'initial = "held"'), '{ held = "over" }', "{ held = { stays = true } }"
+    )
+
+    found, _ = judged(machine_of(held), at(5, "expire"), at(33, "expire"))
+    assert [each.line for each in found] == [2]
+    renewed = structs.replace(at(5, "renew", "ok"), start=5 * SECOND, end=5 * SECOND)
+    found, _ = judged(machine_of(held), renewed, at(33, "expire"))
+    assert [each.line for each in found] == [2]
+    found, _ = judged(machine_of(held), at(5, "renew", "ok", "reply"), at(33, "expire"))
+    assert found == []
 
 
 def test_a_violation_names_the_timer_its_start_and_what_was_expected() -> None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from machines import DOOR, JOB, counter, door, edited, job, machine_of
+from machines import DOOR, JOB, SAFE, counter, door, edited, job, machine_of
 from nearly_alike import EARLY, LATE, NO_WARP, undecided
 
 from fsm.checker.equivalence import compare
@@ -113,6 +113,17 @@ def test_machines_of_the_same_name() -> None:
     found = compared(counter(to=1), counter(to=2))
 
     assert text(found, ("counter", "counter")).startswith("counter (1) and counter (2): different\n")
+
+
+def test_machines_with_data() -> None:
+    same, wrong = machine_of(SAFE), machine_of(edited(SAFE, "failures < 2", "failures < 1"))
+    found = compared(same, same)
+
+    assert "no observation distinguishes them for code from 0 to 3" in " ".join(text(found).split())
+    assert json.loads(diff_report.behaviour_json(found, ("one", "other")))["scope"] == ["code from 0 to 3"]
+    said = " ".join(text(compared(same, wrong)).split())
+    assert "1 enter (code = 0) replies WRONG locked, failures = 1" in said
+    assert "other, then in locked, failures = 1, can only have enter (code = 0) replying BLOCKED" in said
 
 
 def test_what_a_limit_leaves_open() -> None:

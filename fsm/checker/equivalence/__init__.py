@@ -1,7 +1,8 @@
 """Decide whether an outside observer can distinguish two machines (weak bisimulation).
 
-An observer sees requests, replies, outputs and signals.  At any time, the observer can also look at the value that the
-current state shows.  Names of states, outcomes and clauses are not observed, and neither are hidden events.
+An observer sees requests, replies, outputs and signals, with the arguments of events.  At any time, the observer can
+also look at the value that the current state shows, and at the values of the variables that the machine shows.  Names
+of states, outcomes and clauses are not observed, and neither are hidden events.
 Bisimulation is finer than trace equivalence, because both machines must also make their choices at the same time.
 """
 
@@ -9,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
+from fsm.checker.comparable import why_not_equivalent
+from fsm.checker.enumerated import arguments_read, each_argument, enumerated
 from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Rules
@@ -31,6 +34,9 @@ from fsm.verdict import Unknown
 LIMIT: Final = 100_000
 """Limit on the number of moments of both machines, and on the number of pairs of sets of moments."""
 
+FEW: Final = 2_000
+"""Limit on the number of moments of mutants with data."""
+
 _START: Final = (0, 1)
 
 
@@ -47,15 +53,18 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
-    if first.data or second.data:
-        return Unknown(why="machines with data cannot be compared")
+    if why := why_not_equivalent(first.machine, second.machine):
+        return Unknown(why=why)
     pair = _Pair(_observers(first, second))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
+    scope = tuple(dict.fromkeys(text for each in (first, second) if each.data for text in each.data.scope))
+    if any(each.left for each in pair.observers):
+        return Unknown(why=f"a step leads out of a scope: {', '.join(scope)}")
     weak = weak_steps(pair.hidden, pair.seen)
     partition = refine(weak)
     if not partition.separated(*_START):
-        return Equivalent()
+        return Equivalent(scope=scope)
     every_trace = True
     try:
         found = trace(weak, partition, _START, limit)
@@ -67,11 +76,12 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 
 def bisimilar(first: Table, second: Table) -> bool:
-    if first.data or second.data:
-        return False  # this is not known
+    """Check whether the machines are equivalent.  If they have data, they may be even if the result is false."""
+    data = [each.data for each in (first, second) if each.data]
+    if why_not_equivalent(first.machine, second.machine) or any(each.scope for each in data):
+        return False
     pair = _Pair(_observers(first, second))
-    pair.explore()
-    return not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
+    return pair.explore(FEW if data else None) and not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
 
 
 class _Pair:
@@ -203,9 +213,22 @@ def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
     indefinite = _indefinite_replies((first, second))
     codes = _observed_codes(((first, own), (second, theirs)), indefinite)
 
-    def observer(table: Table, names: Mapping[str, str]) -> Observer:
-        own_indefinite = tuple(each for each in table.machine.indefinite if each in indefinite)
-        return Observer(rules=Rules(table), names=names, codes=codes, indefinite=own_indefinite)
+    pairs = ((first.machine, own), (second.machine, theirs))
+    read = {
+        (names[event.name], name)
+        for machine, names in pairs
+        for event in machine.events.values()
+        for name in arguments_read(event)
+    }
+
+    def observer(plain: Table, names: Mapping[str, str]) -> Observer:
+        own_indefinite = tuple(each for each in plain.machine.indefinite if each in indefinite)
+        table, rows = enumerated(plain), dict[int, tuple[int, ...]]()
+        for row in plain.row.values():
+            event = plain.rows[row].event
+            besides = [name for name in event.arguments if (names[event.name], name) in read]
+            rows[row] = tuple(table.placed(row, given) for given in each_argument(event, besides))
+        return Observer(rules=Rules(table), rows=rows, names=names, codes=codes, indefinite=own_indefinite)
 
     return observer(first, own), observer(second, theirs)
 
@@ -245,7 +268,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
         starts.append(number[table.initial])
         for state in graph.depth:
             hidden.append([])
-            seen.append([(labels["shows", *table.shows(state)], number[state])])
+            seen.append([(labels["shows", *table.shows(state), *table.values(state)], number[state])])
         for step in graph.transitions:
             event = table.rows[step.row].event
             name = "" if event.kind == "hidden" else event.name

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
+from fsm.checker.enumerated import given_texts, shown_texts, step_with_values, within
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import ASKED, BEGUN, Rules
-from fsm.machine.evidence import Observable, Run, RunStep, run_step
+from fsm.machine.evidence import Observable, Run, RunStep
 from fsm.machine.graph import components
-from fsm.machine.table import Row, Table, Way
+from fsm.machine.table import Table, Way
 from fsm.machine.traversal import BreadthFirst
 
 OVERLAP: Final = 2
@@ -50,13 +51,16 @@ class Observer:
 
     ``names`` maps each event to its shared name.  ``codes`` maps shared names to the error codes that are
     distinguished; all other codes are represented by ``error``.  ``indefinite`` holds the replies that leave open
-    whether the call took effect.
+    whether the call took effect.  ``rows`` lists the rows of each event, with all of its arguments.  ``left`` collects
+    the moments from which a step leads out of the scope of a variable.
     """
 
     rules: Rules
+    rows: Mapping[int, Sequence[int]]
     names: Mapping[str, str]
     codes: Mapping[str, tuple[str, ...]]
     indefinite: tuple[str, ...]
+    left: set[Moment] = field(default_factory=set)
 
     @property
     def table(self) -> Table:
@@ -67,58 +71,65 @@ class Observer:
         return Moment(self.table.initial)
 
     def shows(self, at: Moment) -> tuple[Observable, ...]:
-        return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
+        if at.state == NOWHERE:
+            return ()
+        return (Observable(shows=", ".join((self.table.shows[at.state], *shown_texts(self.table, at.state)))),)
 
     def steps(self, at: Moment) -> Iterator[ObservedStep]:
-        if at.state == NOWHERE:
-            return
-        for row in self.table.rows:
-            call = self.table.row[row.event.name]
-            if row.ends:
-                if call in at.calls:
-                    others = list(at.calls)
-                    others.remove(call)
-                    yield from self._steps_of_row(at, row, BEGUN, tuple(others))
-            else:
-                yield from self._steps_of_row(at, row, ASKED, () if row.event.interrupts else at.calls)
+        for index, rows in self.rows.items() if at.state != NOWHERE else ():
+            others = () if self.table.rows[index].event.interrupts else at.calls
+            for row in rows:
+                yield from self._steps_of_call(at, row, ASKED, others)
+            for call in dict.fromkeys(at.calls):
+                if self.table.rows[call].index == index:
+                    left = list(at.calls)
+                    left.remove(call)
+                    yield from self._steps_of_call(at, call, BEGUN, tuple(left))
 
-    def _steps_of_row(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
-        event, ends = row.event, row.ends
-        name = self.names[event.name]
-        call = self.table.row[event.name]
-        for instant in self.rules.instants(at.state, call, stage):
-            if instant.way is None:
-                seen = Observable(event="" if event.kind == "hidden" else name, ends=ends, silent=True)
-                yield ObservedStep((seen,), Moment(at.state, others) if ends else Moment(NOWHERE), row.index, None)
+    def _steps_of_call(self, at: Moment, call: int, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
+        event, ends, name = self.table.rows[call].event, stage == BEGUN, self._name(call)
+        row = self.table.end[call] if ends else call
+        specified = self.table.step(at.state, row) is not None
+        instants = self.rules.instants(at.state, call, stage) if specified else ()
+        if not specified or (instants and instants[0].way is None):
+            seen = Observable(event="" if event.kind == "hidden" else name, ends=ends, silent=True)
+            yield ObservedStep((seen,), Moment(at.state, others) if ends else Moment(NOWHERE), row, None)
+        for instant in instants:
+            if instant.way is None:  # the end of the call is not specified
                 break
-            if instant.stage != BEGUN:
+            if not within(self.table, instant.to):
+                self.left.add(at)
+            elif instant.stage != BEGUN:
                 to = Moment(instant.to, others)
-                yield ObservedStep(self._observables(row.index, instant.way), to, row.index, instant.way)
+                yield ObservedStep(self._observables(call, instant.way, ends=ends), to, row, instant.way)
             elif len(others) < OVERLAP:
                 begun = Moment(instant.to, tuple(sorted((*others, call))))
                 seen = Observable(event=name, ends=ends, begins=True)
-                yield ObservedStep((seen,), begun, row.index, instant.way)
-        if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
+                yield ObservedStep((seen,), begun, row, instant.way)
+        if event.kind == "call" and not ends and self.indefinite and specified:
             # After an indefinite reply, the caller does not know whether the call took effect. It may have had none.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
-            yield ObservedStep(replies, at, row.index, None)
+            yield ObservedStep(replies, at, row, None)
 
-    def _observables(self, index: int, way: Way) -> tuple[Observable, ...]:
-        row = self.table.rows[index]
-        name = self.names[row.event.name]
-        if row.event.kind == "hidden":
+    def _name(self, row: int) -> str:
+        name, given = self.names[self.table.rows[row].event.name], given_texts(self.table, row)
+        return f"{name} ({', '.join(given)})" if given else name
+
+    def _observables(self, call: int, way: Way, *, ends: bool) -> tuple[Observable, ...]:
+        event, name = self.table.rows[call].event, self._name(call)
+        if event.kind == "hidden":
             # If an event is hidden, only its outputs are observed.
             return (Observable(emits=way.emits),) if way.emits else ()
-        if row.event.kind == "signal":
+        if event.kind == "signal":
             return (Observable(event=name, emits=way.emits),)
         replies = dict.fromkeys(way.reply)
         if ANY_ERROR in replies:
-            replies |= dict.fromkeys(self.codes.get(name, ()))
+            replies |= dict.fromkeys(self.codes.get(self.names[event.name], ()))
         replies |= dict.fromkeys(self.indefinite)
-        return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
+        return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=ends) for reply in replies)
 
     def state(self, at: Moment) -> str:
-        return "" if at.state == NOWHERE else self.table.states[at.state]
+        return "" if at.state == NOWHERE else self.table.named(at.state)
 
     def next(self, at: Moment) -> Iterator[Observable]:
         for step in self.steps(at):
@@ -145,7 +156,7 @@ class Observer:
                 if seen or not step.seen:
                     to = at.state if step.to.state == NOWHERE else step.to.state
                     reply = expected.reply if expected and seen else ""
-                    taken = run_step(self.table, at.state, step.row, step.way, to, reply)
+                    taken = step_with_values(self.table, at.state, step.row, step.way, to, reply)
                     yield _TraceStep(taken, (step.to, length + seen))
             if expected in self.shows(at):
                 yield _TraceStep(RunStep(event="", source=self.state(at), target=self.state(at)), (at, length + 1))

@@ -12,24 +12,30 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias, assert_never
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.breadth_first import Limit
+from fsm.checker.formulas import FormulaWriter
 from fsm.checker.instants import Instant, InstantStep, Successors, holds
 from fsm.compiled import FOLD, SPREAD, Number, Numbers, lean
 from fsm.machine.claims import Counts
-from fsm.machine.conditions import All, Atom, Compare, Condition, Not, Some, with_atoms
+from fsm.machine.conditions import Atom, Compare, Condition, with_atoms
 from fsm.machine.guards import names_of
 from fsm.machine.in_progress import InProgress
 from fsm.machine.table import Way
-from fsm.machine.terms import COMPARISONS, Combined, Constant, Read, Term, Values
+from fsm.machine.terms import Values
 from fsm.machine.traversal import Explored, LimitError
 
 WIDEST: Final = 1 << 62
-_OPERATORS: Final[Mapping[str, Any]] = {"+": np.add, "-": np.subtract, "min": np.minimum, "max": np.maximum}
+_ARRAYS: Final = FormulaWriter(
+    operators={"+": np.add, "-": np.subtract, "min": np.minimum, "max": np.maximum},
+    negated=np.logical_not,
+    every=lambda *parts: reduce(np.logical_and, parts, np.True_),
+    some=lambda *parts: reduce(np.logical_or, parts, np.False_),
+)
 
 Assigned: TypeAlias = "Mapping[str, Numbers | int]"
 Mask: TypeAlias = "NDArray[np.bool_] | bool"
@@ -225,7 +231,7 @@ class _Walk:
             guard = arrow.way.when
             possible: Mask = guard is None
             if guard is not None:
-                masks = [mask(guard, {**values, **arguments, **choice}) for choice in arrow.choices]
+                masks = [_ARRAYS.condition(guard, {**values, **arguments, **choice}) for choice in arrow.choices]
                 possible = np.any(np.broadcast_arrays(*masks), axis=0)
             places = np.flatnonzero(np.broadcast_to(possible, size))
             if not len(places):
@@ -234,7 +240,7 @@ class _Walk:
             after, inside = {**frame}, np.ones(len(places), np.bool_)
             for update in arrow.way.updates:
                 variable = self.of.table.machine.data[update.variable]
-                value = np.broadcast_to(vector(update.term, {**frame, **arguments}), len(places))
+                value = np.broadcast_to(_ARRAYS.term(update.term, {**frame, **arguments}), len(places))
                 if variable.beyond == "saturates":
                     value = np.clip(value, variable.low, variable.high)
                 inside &= (variable.low <= value) & (value <= variable.high)
@@ -278,7 +284,7 @@ class _Walk:
             return atom if isinstance(atom, Compare) else holds(atom, self.of.table)(instant)
 
         left = with_atoms(condition, of_atom)
-        return left if isinstance(left, bool) else mask(left, after)
+        return left if isinstance(left, bool) else _ARRAYS.condition(left, after)
 
     def _steps(self, state: int, number: int, arrow: _Arrow) -> list[InstantStep]:
         if (state, number) not in self.steps:
@@ -294,30 +300,3 @@ class _Walk:
         return tuple(
             (row[0], tuple(row[1:-1]), row[-1]) for row in zip(*(map(int, each) for each in columns), strict=True)
         )
-
-
-def vector(term: Term, frame: Assigned) -> Numbers | int:
-    match term:
-        case Constant(value=value):
-            return value
-        case Read(name=name):
-            return frame[name]
-        case Combined(operator=operator, left=left, right=right):
-            combined: Numbers = _OPERATORS[operator](vector(left, frame), vector(right, frame))
-            return combined
-        case _:
-            assert_never(term)
-
-
-def mask(condition: Condition, frame: Assigned) -> Mask:
-    match condition:
-        case Not(of=inner):
-            return np.logical_not(mask(inner, frame))
-        case All(of=parts) | Some(of=parts):
-            join: Any = np.logical_and if isinstance(condition, All) else np.logical_or
-            return reduce(join, (mask(part, frame) for part in parts), isinstance(condition, All))
-        case Compare(comparison=comparison, left=left, right=right):
-            compared: Mask = COMPARISONS[comparison](vector(left, frame), vector(right, frame))  # type: ignore[arg-type]
-            return compared
-        case _:
-            raise TypeError(f"{condition} is not about data")

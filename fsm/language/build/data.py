@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Final, Literal, TypeVar
 
@@ -124,8 +125,7 @@ class Guards:
             what = "'otherwise' needs other outcomes in the cell, each with a condition of its own"
             self.problems.say("FSM142", what, "write a condition instead of 'otherwise'", *at, rest[-1])
             return tuple(made)
-        means = Not(of=guards[0] if len(guards) == 1 else Some(of=tuple(guards))) if guards else All(of=())
-        otherwise = WrittenCondition(text=OTHERWISE, means=means)
+        otherwise = _otherwise(guards)
         return tuple(replace(each, when=otherwise) if index in rest else each for index, each in enumerate(made))
 
     def _update(self, name: str, value: Argument, at: Keys) -> DataUpdate | None:
@@ -154,6 +154,19 @@ class Guards:
             return None
 
 
+def _otherwise(guards: Sequence[Condition]) -> WrittenCondition:
+    means = Not(of=guards[0] if len(guards) == 1 else Some(of=tuple(guards))) if guards else All(of=())
+    return WrittenCondition(text=OTHERWISE, means=means)
+
+
+def with_rest_of(ways: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Return *ways*, whose conditions have changed, so that ``otherwise`` is again what is left."""
+    rest = [way.when is not None and way.when.text == OTHERWISE for way in ways]
+    guards = [way.when.means for way, is_rest in zip(ways, rest, strict=True) if way.when and not is_rest]
+    changed = _otherwise(guards)
+    return tuple(replace(way, when=changed) if is_rest else way for way, is_rest in zip(ways, rest, strict=True))
+
+
 def check_data(problems: Problems[Written], machine: Machine) -> None:
     """Report cells whose guards do not cover all values or overlap, and updates that leave a range."""
     for event in machine.events.values():
@@ -169,23 +182,30 @@ def check_data(problems: Problems[Written], machine: Machine) -> None:
             at = (cell.line, *((way.when, way.updates) for way in ways))
             if any(way.when or way.updates for way in ways) and at not in done:
                 done.add(at)
-                _Cell(problems=problems, machine=machine, event=event, state=state, line=cell.line).check(ways)
+                say = partial(problems.say_at, cell.line)
+                _Cell(say=say, machine=machine, event=event, state=state).check(ways)
+
+
+def data_faults(machine: Machine, event: Event, state: str, ways: Sequence[Outcome]) -> list[tuple[str, str, str]]:
+    """Return the faults in the conditions and updates of *ways*, the outcomes of a cell: codes, texts and hints."""
+    found: list[tuple[str, str, str]] = []
+    _Cell(say=lambda *fault: found.append(fault), machine=machine, event=event, state=state).check(ways)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
-    problems: Problems[Written]
+    say: Callable[[str, str, str], None]
     machine: Machine
     event: Event
     state: str
-    line: int
 
     def check(self, ways: Sequence[Outcome]) -> None:
         where = f"the outcomes of '{self.event.name}' in '{self.state}'"
         guards = [way.when.means if way.when else All(of=()) for way in ways]
         if all(way.when for way in ways) and (values := self._values(Not(of=Some(of=tuple(guards))))) is not None:
             what = f"{where} do not cover {values or 'any values'}"
-            self.problems.say_at(self.line, "FSM143", what, 'add an outcome, or write: when = "otherwise"')
+            self.say("FSM143", what, 'add an outcome, or write: when = "otherwise"')
         for index, way in enumerate(ways if any(way.when for way in ways) else ()):
             for other, guard in zip(ways[:index], guards[:index], strict=True):
                 both = All(of=(guard, guards[index]))
@@ -195,7 +215,7 @@ class _Cell:
                         f"the outcomes '{other.name}' and '{way.name}' of '{self.event.name}' in '{self.state}' overlap"
                     )
                     hint = "let one condition exclude the other, or write chosen = true in both, if either may happen"
-                    self.problems.say_at(self.line, "FSM144", f"{what} for {values or 'all values'}", hint)
+                    self.say("FSM144", f"{what} for {values or 'all values'}", hint)
         for way, guard in zip(ways, guards, strict=True):
             for update in way.updates:
                 self._check_range(way, guard, update)
@@ -210,7 +230,7 @@ class _Cell:
             what = f"'{way.name}' of '{self.event.name}' in '{self.state}' sets '{update.variable}' to {update.text}"
             what += f", which is not {variable.domain}" + (f" for {values}" if values else "")
             hint = "restrict the condition, extend the range, or write saturates = true or scope = true at the variable"
-            self.problems.say_at(self.line, "FSM145", what, hint)
+            self.say("FSM145", what, hint)
 
     def _values(self, condition: Condition) -> str | None:
         known = {**self.machine.data, **self.event.arguments}
@@ -219,6 +239,6 @@ class _Cell:
         except TooManyValuesError:
             what = f"whether all values fit the outcomes of '{self.event.name}' in '{self.state}' cannot be decided"
             hint = "write simpler conditions, smaller ranges with scope = true, or saturates = true at what is set"
-            self.problems.say_at(self.line, "FSM146", what, hint)
+            self.say("FSM146", what, hint)
             return None
         return None if found is None else ", ".join(assignments((known[name] for name in found), tuple(found.values())))

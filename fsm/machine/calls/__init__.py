@@ -116,7 +116,7 @@ class Rules:
 
     def moves(self, row: int) -> bool:
         """Check whether the event can change the state or the data, begin a call or start a timer."""
-        return self._moves(row, len(self.table.anywhere))  # some tables add states when they are needed
+        return self._moves(row, self.table.size)  # some tables add states when they are needed
 
     def _moves_within(self, row: int, states: int) -> bool:
         cells = ((state, self.table.step(state, row)) for state in range(states))

@@ -369,7 +369,7 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
         if moves.rules.interrupts(row):
             # The test itself caused the interruption, so the test waits for no further replies.
             found = frozenset(each._replace(pending=()) for each in found)
-    return shown(moves, found, seen)
+    return shown(moves, moves.showing(found, Key(args=step.args)), seen)
 
 
 def _hold_call(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:

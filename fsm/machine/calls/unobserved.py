@@ -157,7 +157,7 @@ class Unobserved:
             after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
         else:
             met = 1 << here.state if asked else call.met
-            met = (1 << len(self.table.anywhere)) - 1 if way is None and not asked else met
+            met = (1 << self.table.size) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._unspecified_successors(here, after, instant)

@@ -6,7 +6,7 @@ therefore keep the arguments with which they began, and all rules for calls appl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +19,14 @@ from fsm.machine.traversal import Numbering
 
 MOST: Final = 1 << 16
 """Maximum number of cells of states with values and rows with arguments.  Further values are unknown."""
+
+JOINT: Final = 16
+"""Maximum number of combinations of values that events may compute repeatedly without being observed.
+
+The variables with the smallest ranges are *joint* while they have no more combinations.  A belief contains each
+combination of their values that may have been computed, so it knows how these variables depend on each other.  The
+computed values of other variables are unknown, as are values beyond a range.
+"""
 
 
 class _Rows(tuple[Row, ...]):  # noqa: SLOT001  (a tuple cannot have slots)
@@ -45,6 +53,7 @@ class ValuedTable(Table):
     of: Table
     numbers: Numbering[tuple[int, Values]]
     called: Numbering[tuple[int, Values]]
+    joint: frozenset[str]
     most: int = MOST
     known: dict[tuple[int, int], tuple[Way, ...] | None] = field(default_factory=dict)
 
@@ -54,16 +63,20 @@ class ValuedTable(Table):
         return self.known[state, row]
 
     def _step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        (bare, values), (plain, arguments) = self.numbers.listed[state], self.called.listed[row]
-        found = self.data.outcomes(self.of.step(bare, plain), plain, values, arguments)
+        found = self._outcomes(*self.numbers.listed[state], *self.called.listed[row])
         if found is None:
             return None
         first = len(self.ways)
         for way, after in found:
             to = self.number(way.to, after)
-            self.ways.append(replace(way, index=len(self.ways), to=to))  # type: ignore[attr-defined]  # a list
+            self.ways.append(replace(way, index=len(self.ways), to=to, given=self.given(row)))  # type: ignore[attr-defined]  # a list
             self.origin.append((row, state))  # type: ignore[attr-defined]
         return tuple(self.ways[first:])
+
+    def _outcomes(
+        self, bare: int, values: Values, plain: int, arguments: Values
+    ) -> Collection[tuple[Way, Values]] | None:
+        return self.data.outcomes(self.of.step(bare, plain), plain, values, arguments)
 
     def number(self, bare: int, values: Values) -> int:
         if len(self.known) >= self.most and (bare, values) not in self.numbers:
@@ -75,17 +88,21 @@ class ValuedTable(Table):
         return number
 
     @property
-    def anywhere(self) -> range:
-        return range(len(self.of.states))
+    def size(self) -> int:
+        return len(self.of.states)
+
+    @property
+    def anywhere(self) -> Sequence[int]:
+        return range(self.size)
 
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]
 
-    def settled(self, state: int) -> tuple[str, Values]:
-        return self.states[state], self.numbers.listed[state][1]
+    def values(self, state: int) -> Values:
+        return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
-        return ", ".join([self.states[state], *self.data.texts(self.numbers.listed[state][1])])
+        return ", ".join([self.states[state], *self.data.texts(self.values(state))])
 
     def placed(self, row: int, given: Mapping[str, Argument]) -> int:
         event, plain = self.rows[row].event, self.rows[row].index
@@ -113,16 +130,30 @@ class ValuedTable(Table):
         pairs = zip(self.data.arguments[plain], values, strict=True)
         return {each.name: each.written(value) for each, value in pairs if value is not None}
 
+    def given(self, row: int) -> tuple[Values, ...]:
+        return (self.called.listed[row][1],)
+
     def visible(self, state: int) -> dict[str, Argument]:
-        pairs = zip(self.data.variables, self.numbers.listed[state][1], strict=True)
+        pairs = zip(self.data.variables, self.values(state), strict=True)
         return {each.name: each.written(value) for each, value in pairs if each.shown and value is not None}
 
     def loosened(self, way: Way) -> Way:
         bare, values = self.numbers.listed[way.to]
-        loose = {each.variable for each in way.updates if not isinstance(each.term, Constant)}
+        computed = {each.variable for each in way.updates if not isinstance(each.term, Constant)}
         pairs = zip(self.data.variables, values, strict=True)
-        after = tuple(None if each.name in loose else value for each, value in pairs)
-        return replace(way, to=self.number(bare, after)) if loose else way
+        after = tuple(
+            value if each.name not in computed or (each.name in self.joint and each.in_range(value)) else None
+            for each, value in pairs
+        )
+        return way if after == values else replace(way, to=self.number(bare, after))
+
+
+def _joint(data: DataEffects) -> Iterator[str]:
+    left = JOINT
+    for each in sorted(data.variables, key=lambda each: each.high - each.low):
+        left //= each.high - each.low + 1
+        if left:
+            yield each.name
 
 
 def with_data(table: Table, most: int = MOST) -> Table:
@@ -150,5 +181,6 @@ def with_data(table: Table, most: int = MOST) -> Table:
         of=table,
         numbers=numbers,
         called=rows.called,
+        joint=frozenset(_joint(data)),
         most=most,
     )

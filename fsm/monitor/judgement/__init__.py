@@ -15,7 +15,7 @@ from fsm.entry_points import loaded
 from fsm.errors import InputError, Problem, nearest, refused
 from fsm.language.library import is_path, is_system, load, load_any, load_system
 from fsm.machine import Machine
-from fsm.machine.findings import Illegal, Judgement, Violation
+from fsm.machine.findings import Judgement, Violation, legality
 from fsm.machine.product.flatten import machine_of
 from fsm.machine.product.system import System
 from fsm.machine.versions import unknown_profile, within
@@ -31,7 +31,7 @@ from fsm.recordings.form import HISTORY, TRACE, Recording, RecordingForm
 from fsm.recordings.line_reader import BROKEN_OFF, INCOMPLETE
 from fsm.recordings.time_order import SHORTEST, Assume, Restarts
 from fsm.trace import Batch, Line
-from fsm.verdict import Holds, Unknown
+from fsm.verdict import Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class Judging:
         if unread:
             why = f"{unread} {'line' if unread == 1 else 'lines'} of the {recording.form.title} could not be read"
         if why:
-            found = tuple(_mark_incomplete(each, why) for each in found)
+            found = tuple(replace(each, verdict=legality(each.findings, each.why or why)) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
             why = f"nothing was observed in the requested time{self.chosen.times()}"
             found = tuple(replace(each, verdict=Unknown(why=why)) if each.observations else each for each in found)
@@ -256,7 +256,7 @@ def without_profile(machine: Machine) -> Machine:
 
 def _keep_version_deviations(judgement: Judgement, machine: Machine, version: str) -> Judgement:
     own = None if version in machine.profiles else machine.profiled(version)
-    if own is None or not isinstance(judgement.verdict, Illegal):
+    if own is None:
         return judgement
     known = {each.name: each.deviation for each in own.overrides if each.deviation}
 
@@ -264,18 +264,8 @@ def _keep_version_deviations(judgement: Judgement, machine: Machine, version: st
         alike = dict.fromkeys(known[each.name] for each in violation.resembles if each.name in known)
         return replace(violation, resembles=tuple(alike))
 
-    findings = (replace(each, first=tuple(map(resembling, each.first))) for each in judgement.verdict.findings)
-    return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
-
-
-def _mark_incomplete(judgement: Judgement, why: str) -> Judgement:
-    match judgement.verdict:
-        case Holds():
-            return replace(judgement, verdict=Unknown(why=why))
-        case Illegal(incomplete="") as found:
-            return replace(judgement, verdict=replace(found, incomplete=why))
-        case _:
-            return judgement
+    findings = tuple(replace(each, first=tuple(map(resembling, each.first))) for each in judgement.findings)
+    return replace(judgement, verdict=legality(findings, judgement.why))
 
 
 def _batch_splitter(

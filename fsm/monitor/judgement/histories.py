@@ -24,7 +24,7 @@ from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
 from fsm.recordings.histories import Recorded, RecordedHistory
 from fsm.trace import Key, Line, Observation, key
-from fsm.verdict import Holds, Unknown
+from fsm.verdict import Unknown
 
 LOOKS: Final = ("look", "read")
 """Names of operations that only read the state, unless the machine has an event with the same name."""
@@ -96,13 +96,12 @@ class _HistoryJudge:
         )
 
     def _verdict(self, undecided: Sequence[str], entities: int) -> findings.Legality:
-        incomplete = undecided[0] if undecided else ""
-        if found := self._folder.findings():
-            return findings.Illegal(findings=found, incomplete=incomplete)
-        if not entities:
-            return Unknown(why=f"the history has no operation on a {self.machine.entity}")
-        incomplete = incomplete or ("" if any(self._covered.values()) else findings.NOTHING_MET)
-        return Unknown(why=incomplete) if incomplete else Holds()
+        found, incomplete = self._folder.findings(), undecided[0] if undecided else ""
+        if not found and not entities:
+            incomplete = f"the history has no operation on a {self.machine.entity}"
+        elif not found and not any(self._covered.values()):
+            incomplete = incomplete or findings.NOTHING_MET
+        return findings.legality(found, incomplete)
 
     def _entities(self) -> dict[str, list[Observation]]:
         """Map each entity to its operations. The line of an operation is the line on which it returned."""
@@ -116,7 +115,7 @@ class _HistoryJudge:
         return {entity: those + [replace(seen, entity=entity) for seen in everybody] for entity, those in found.items()}
 
     def _entity(self, entity: str, those: Sequence[Observation]) -> str:
-        operations = tuple(map(_operation, those))
+        operations = tuple(map(operation_of, those))
         origin = {id(one): seen for one, seen in zip(operations, those, strict=True)}
         outputs = self._history.outputs.get(entity, () if self._history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
@@ -212,7 +211,7 @@ def _problems(each: Recorded, judges: Sequence[_HistoryJudge], file: str) -> Ite
         yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
 
 
-def _operation(seen: Observation) -> Operation:
+def operation_of(seen: Observation) -> Operation:
     names = {name: getattr(seen, name) for name in ("event", "reply", "shows", "entity")}
     return Operation(called=seen.start or 0, returned=seen.end, **names)
 

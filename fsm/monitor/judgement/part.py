@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.errors import refused
 from fsm.machine import Machine
-from fsm.machine.findings import Illegal, Violation
+from fsm.machine.findings import Violation
 from fsm.monitor import REMEMBERED, Monitor
 from fsm.monitor.stepping import BeliefMove
 from fsm.recordings.form import HISTORY
@@ -235,8 +235,7 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged]) -> Judged:
     """
     if judged.stories or judged.form is HISTORY or not judged.form.name:
         return judged
-    illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
-    found = [each.observation.entity for one in illegal for finding in one.findings for each in finding.first]
+    found = [each.observation.entity for one in judged.judgements for finding in one.findings for each in finding.first]
     broken = [*dict.fromkeys(filter(None, found))][:TOLD]
     chosen = {*broken}
 

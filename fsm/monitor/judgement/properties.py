@@ -10,7 +10,6 @@ from typing import Final
 from msgspec import structs
 
 from fsm.checker import as_known
-from fsm.checker.instants import StepCache
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.library import specification
 from fsm.machine import Deviation, Machine, findings
@@ -20,16 +19,16 @@ from fsm.machine.claims import KnownFailure, Property, Requires
 from fsm.machine.versions import within
 from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import WHOLE, Folder
-from fsm.monitor.property_watch.automata import parts
+from fsm.monitor.property_watch.automata import parts, steps_of
 from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.monitor.property_watch.recording_watch import ENTITIES, ClaimWatch, unwatchable
+from fsm.monitor.unknown_words import understood
 from fsm.trace import Line, Observation
-from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
 """Maximum number of observations per entity to keep for replay when no run explains a line."""
 TOO_MANY: Final = "too many calls overlap to follow all of them"
-WITH_DATA: Final = "the machine has data, and properties of such machines are not watched in recordings"
+UNDECIDED: Final = "values that decide the property are unknown"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
 
@@ -123,10 +122,10 @@ class PropertyWatch:
         shown = [each.claim.requirement for each in properties if isinstance(each.claim, Requires)]
         self._folder = Folder()
         self._fields = requirement_checker(shown, self.machine, self._folder)
-        stepping = StepCache(dynamics.table)
+        self._shown = {name: each for name, each in self.machine.data.items() if each.shown}
+        stepping = steps_of(dynamics.table)
         for stated in properties:
             why, watched = unwatchable(stated), not isinstance(stated.claim, Requires)
-            why = WITH_DATA if watched and dynamics.table.data else why
             claims = parts(stated.claim) if watched and not why else ()
             products = [PropertyProduct(stepping, claim, profile) for claim in claims]
             try:
@@ -147,9 +146,12 @@ class PropertyWatch:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         places = [Line.of(line, self._file) for line in lines]
-        for seen, line in zip(observations, places, strict=True):
+        for observation, line in zip(observations, places, strict=True):
+            seen = observation
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
+            if seen.args or (seen.fields and self._shown):
+                seen = understood(seen, self.machine, self._shown)[0]
             self._fields.notice(seen)
             if (seen.entity, line) not in self._violated:  # After a violation, the state is unknown.
                 self._fields.hold(seen, line)
@@ -226,7 +228,13 @@ class PropertyWatch:
             else:
                 broken += found
         answer = _with(judgement, properties, tuple(broken))
-        return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties))
+        undecided = {
+            f"property {stated.name} not decided": sum(watch.undecided for watch in watches)
+            for (stated, watches, _), prop in zip(self._watches, properties, strict=True)
+            if prop.why == UNDECIDED
+        }
+        notes = {**judgement.notes, **undecided}
+        return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties), notes=notes)
 
     def _watched_property(
         self, stated: Property, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
@@ -238,6 +246,8 @@ class PropertyWatch:
             return result(status="known" if known else "violated")
         if any(watch.incomplete for watch in watches) and known is None:
             return result(status="unknown", why=TOO_MANY)
+        if any(watch.undecided for watch in watches):
+            return result(status="unknown", why=UNDECIDED)
         tested = self._fields.tested.get(stated.name, any(watch not in self._unexercised for watch in watches))
         return result(status="holds") if tested else result(status="not exercised", why=UNEXERCISED)
 
@@ -254,15 +264,8 @@ def _with(
     judgement: findings.Judgement, properties: Sequence[findings.WatchedProperty], broken: tuple[findings.Finding, ...]
 ) -> findings.Legality:
     states = {each.status for each in properties}
-    incomplete = TOO_MANY if "unknown" in states else ""
-    match judgement.verdict:
-        case findings.Illegal(findings=found, incomplete=why):
-            return findings.Illegal(findings=(*found, *broken), incomplete=why or incomplete)
-        case answer if broken:
-            return findings.Illegal(
-                findings=broken, incomplete=answer.why if isinstance(answer, Unknown) else incomplete
-            )
-        case Holds() if incomplete or (states and states.isdisjoint({"holds", "known"})):
-            return Unknown(why=incomplete or UNEXERCISED)
-        case answer:
-            return answer
+    incomplete = judgement.why or next((each.why for each in properties if each.status == "unknown"), "")
+    found = (*judgement.findings, *broken)
+    if not found and states and states.isdisjoint({"holds", "known"}):
+        incomplete = incomplete or UNEXERCISED
+    return findings.legality(found, incomplete)

@@ -11,30 +11,35 @@ a machine with the property may need.
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import factorial
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.checker.instants import InstantStep, StepCache
+from fsm.checker.instants import InstantStep
 from fsm.checker.safety import DONE
 from fsm.machine import Machine
 from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
-from fsm.machine.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
+from fsm.machine.claims import Always, Fair, Follows, LeadsTo, MatchesDiagram, Never, Property, Reachable, Refines
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.evidence import Run
+from fsm.machine.guards import has_data
 from fsm.machine.table import Way, tabulate
+from fsm.machine.terms import Variable
 from fsm.machine.traversal import BreadthFirst, Numbering
-from fsm.monitor.property_watch.automata import Broken, Owing, parts
+from fsm.monitor.property_watch.automata import Broken, Owing, ValuedSteps, parts, steps_of, watched_table
 from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlace
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
 
 AIMS: Final = 20_000
+
+AIMS_WITH_DATA: Final = 300
+"""Maximum number of runs of a machine with data to test. They differ in values, and shorter runs come first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +58,21 @@ class Violated:
     left: bool = False
 
 
-def untestable(stated: Property) -> str:
+def untestable(stated: Property, machine: Machine | None = None) -> str:
     """Return the reason why no test can decide *stated*, or an empty string if a test can.
+
+    If the *machine* is given, the reason may be its data.
 
     >>> from fsm.language.library import specification
     >>> [each.name for each in specification("examples/models/washer.toml").properties if untestable(each)]
     ['nothing-is-left-open']
     """
+    data = machine is not None and has_data(machine)
     match stated.claim:
+        case Follows(other=other) | Refines(other=other) if has_data(other):
+            return f"{other.name} has data, and machines with data cannot be compared"
+        case LeadsTo() if data:
+            return "the machine has data, so the number of steps to the target has no limit"
         case MatchesDiagram():
             return "the property compares the machine with a drawing, which an implementation does not have"
         case Always(conditions=conditions):
@@ -106,6 +118,14 @@ class _Next(NamedTuple):
     fair: frozenset[int] = frozenset()
 
 
+def _fits(variable: Variable, value: object) -> bool:
+    try:
+        variable.encoded(value)
+    except ValueError:
+        return False
+    return True
+
+
 class Watch:
     """Watches whether a tested implementation violates *stated*, a property of *machine* under *profile*.
 
@@ -126,19 +146,20 @@ class Watch:
     def __init__(
         self, machine: Machine, stated: Property, *, profile: str | None = None, unseen: Collection[str] | None = None
     ) -> None:
-        if why := untestable(stated):
+        if why := untestable(stated, machine):
             raise ValueError(f"{stated.name} cannot be tested: {why}")
         self.of, self._profile = stated, profile
-        self._table = tabulate(machine.under(profile))
+        table = tabulate(machine.under(profile))
+        self._stepping = steps_of(table)
+        self._table = watched_table(self._stepping)
         if unseen is None:
             unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
-        self._stepping = StepCache(self._table)
         self._product = PropertyProduct(self._stepping, stated.claim, profile)
         self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
         bare = replace(self._product.dynamics(dynamics(self._table)), unseen=())
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
-        begins = [(self._table.origin[way.index][0], way.to) for way in self._table.ways if way.begins]
+        begins = [(table.origin[way.index][0], way.to) for way in table.ways if way.begins]
         self._begun = frozenset((self._table.end.get(row, row), state) for row, state in begins)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
         self._next = lru_cache(REMEMBERED)(self._effect)
@@ -156,11 +177,18 @@ class Watch:
         """Whether no run of the machine explains the observations."""
         self._asked_for = self._next_fair_step()
 
-    def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Process the next *step* of a test and its response *seen*. Return the violation if there is one."""
+    def step(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None = None) -> Violated | None:
+        """Process the next *step* of a test and its response *seen*. Return the violation if there is one.
+
+        *fields* may contain the values of shown variables.
+        """
         if self._violated is not None:
             return self._violated
-        step = step._replace(expected=())  # The expectations of a test are not evidence.
+        data = self._table.machine.data
+        known = ((data[name], value) for name, value in (fields or {}).items() if name in data)
+        shown = {each.name: each.written(each.encoded(value)) for each, value in known if _fits(each, value)}
+        # The expectations of a test are not evidence.
+        step = step._replace(expected=(), args=tuple(sorted((dict(step.args) | shown).items())))
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
@@ -222,9 +250,9 @@ class Watch:
     def _possible_steps(
         self, before: Configurations, step: Stimulus, seen: Response, after: Configurations
     ) -> Iterator[_PossibleStep]:
-        row, reached = self._table.row[step.event], {each.state for each in after}
+        row, reached = self._row(step), {each.state for each in after}
         end = self._table.end.get(row, row)
-        stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
+        stages = Numbering((each.state, at) for each in before for at in self._rows_of(each, step))
         for number, at in stages.listed:  # The list grows during the loop.
             for way in self._product.step(number, at) or ():
                 moved = self._product.places[number], self._product.taken[way.index]
@@ -239,27 +267,38 @@ class Watch:
         self, here: Configuration, step: Stimulus, seen: Response
     ) -> Iterator[tuple[Configuration, _PossibleStep]]:
         table, product = self._table, self._product
-        row = table.row[step.event]
+        row = self._row(step)
         end = table.end.get(row, row)
         pending = (Pending(row, HELD, 0),) if seen.reply is None else () if step.stage == "end" else here.pending
         pending = () if table.rows[row].event.interrupts else pending
-        showing = table.showing(seen.shows) if seen.shows else range(len(table.states))
-        reached = [state for state in showing or range(len(table.states)) if state in product.reached]
+        showing = table.showing(seen.shows) if seen.shows else table.anywhere
+        reached = [state for state in showing or table.anywhere if state in product.reached]
         begins, likely = seen.reply is None, reached
         if begins:
-            likely = [state for state in reached if (end, state) in self._begun]
+            likely = [state for state in reached if (table.rows[end].index, state) in self._begun]
         elif not pending:
             busy = {state for _, state in self._begun}
             likely = [state for state in reached if state not in busy]
         reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
-        starts = {(here.state, end if step.stage == "end" else row)}
+        starts = {(here.state, at) for at in self._rows_of(here, step)}
         if step.stage == "do":
             starts |= {(way.to, end) for way in product.step(here.state, row) or () if way.begins}
         targets = itertools.product(sorted(starts), product.outputs(row, seen.outputs), likely or reached or showing)
-        for (number, at), emits, state in targets:
-            place = product.places[number]
+        for (number, at), emits, bare in targets:
+            place, state = product.places[number], table.learned(bare, dict(step.args))
             to, moved = product.unspecified(place, at, state, reply=reply, emits=emits, begins=begins)
             yield Configuration(product.number(to), pending), (place, moved)
+
+    def _row(self, step: Stimulus) -> int:
+        return self._table.placed(self._table.row[step.event], dict(step.args))
+
+    def _rows_of(self, here: Configuration, step: Stimulus) -> set[int]:
+        """Return the rows in which *step* may act. The end of a call has the arguments of its beginning."""
+        table, row = self._table, self._row(step)
+        if step.stage != "end":
+            return {row}
+        going = {call.row for call in here.pending if table.agree(call.row, row)} or {row}
+        return {table.end.get(each, each) for each in going}
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -323,9 +362,11 @@ class Watch:
         that takes time counts as a step.
         """
         found: dict[Run, None] = {}
+        data = self._table.data
+        stepping = ValuedSteps(self._table, declared=True) if data else self._stepping
         for claim in parts(self.of.claim):
-            found.update(dict.fromkeys(self._testing_runs(PropertyProduct(self._stepping, claim, self._profile))))
-        return tuple(sorted(found, key=lambda run: run.length))
+            found.update(dict.fromkeys(self._testing_runs(PropertyProduct(stepping, claim, self._profile))))
+        return tuple(sorted(found, key=lambda run: run.length))[: AIMS_WITH_DATA if data else None]
 
     def _testing_runs(self, product: PropertyProduct) -> Iterator[Run]:
         def following(here: _AimPlace) -> Iterator[_AimMove]:
@@ -340,7 +381,7 @@ class Watch:
         search: BreadthFirst[_AimPlace, _AimMove] = BreadthFirst([_AimPlace(0)], following)
         asked: set[tuple[_AimPlace, int]] = set()
         for leading in search:
-            if len(search.depth) > AIMS:
+            if len(search.depth) > AIMS or (product.machine.data and len(asked) > AIMS_WITH_DATA):
                 return
             step, progress = product.taken[leading.way.index], product.places[search.node.number].progress
             which = (search.node, step.way.index)

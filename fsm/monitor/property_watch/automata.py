@@ -2,10 +2,14 @@
 
 There is an automaton for each kind of property. The progress of a run is a tuple of numbers or, once the run has broken
 the property, :class:`Broken`.
+
+Values of data may be unknown. An automaton that is *sure* makes progress only if the conditions hold whatever these
+values are. Another one also makes progress if the conditions hold for some of these values.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
@@ -14,9 +18,42 @@ from fsm.checker.refinement import BeliefTable, OutputListener
 from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, sequences_of
 from fsm.machine import claims
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
-from fsm.machine.table import tabulate
+from fsm.machine.calls.valued import with_data
+from fsm.machine.conditions import All, Compare, Condition, In, Not, Some, WrittenCondition, atoms, certainly, possibly
+from fsm.machine.guards import may_agree
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import Table, tabulate
+from fsm.machine.terms import Values
+from fsm.machine.traversal import Numbering
 from fsm.trace import Key
+
+
+class ValuedSteps(StepCache):
+    """The steps of *table*, which has data, with values that may be unknown.
+
+    If *declared* is true, all values are known and within their ranges, as for the checker.
+    """
+
+    def __init__(self, table: Table, *, declared: bool = False) -> None:
+        plain = tabulate(replace(table.machine, timers={}))
+        super().__init__(replace(plain, data=None))
+        self._unguarded = StepCache(replace(plain, data=None))
+        self.table = in_progress(plain) if declared else with_data(table)
+
+    @cached_property
+    def bare(self) -> tuple[frozenset[int], frozenset[int]]:
+        return self._unguarded.bare  # reaching only the possible values would take too long
+
+
+def steps_of(table: Table) -> StepCache:
+    return ValuedSteps(table) if table.data else StepCache(table)
+
+
+def watched_table(stepping: StepCache) -> Table:
+    """Return the table without calls in progress, which beliefs add, but with data."""
+    table = stepping.table
+    return table if isinstance(table, Table) and isinstance(stepping, ValuedSteps) else machine_table(table)
+
 
 Progress: TypeAlias = tuple[int, ...]
 """The progress of a run towards breaking a property. Only the property's automaton knows what the numbers mean."""
@@ -45,12 +82,25 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """Counts how many conditions of each sequence have held so far, in order. A reachable claim is never broken."""
+    """Counts how many conditions of each sequence have held so far, in order. A reachable claim is never broken.
 
-    def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
+    ``of_states`` is true if the state and the data at a single instant decide the claim.
+    """
+
+    def __init__(
+        self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache, *, sure: bool = True
+    ) -> None:
         sequences, until = sequences_of(claim)
+        holds, resets = (certainly, possibly) if sure else (possibly, certainly)
+        until = until and replace(until, means=resets(until.means))
         self._breaks = not isinstance(claim, claims.Reachable)
-        self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
+        self._automata = tuple(
+            SequenceAutomaton(tuple(replace(each, means=holds(each.means)) for each in sequence), until, stepping)
+            for sequence in sequences
+        )
+        parts = [part for sequence in sequences for each in sequence for part in atoms(each.means)]
+        self.of_states = all(isinstance(each, Compare) or (isinstance(each, In) and not each.before) for each in parts)
+        self.of_states = self.of_states and all(len(each) == 1 for each in sequences)
         self._asked = tuple(_trigger(claim, each[-1], stepping) for each in sequences)
         self.texts = tuple(" then ".join(condition.text for condition in each) for each in sequences)
 
@@ -72,6 +122,10 @@ class Passing:
         )
         return Broken(which=held.index(DONE)) if self._breaks and DONE in held else held
 
+    def at_state(self, progress: Progress, state: int) -> Progress | Broken:
+        """Return the progress if the value of a variable in *state* becomes known."""
+        return self._advance_all(progress, [Instant(state=state)]) if self.of_states else progress
+
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         for held, automaton, asked in zip(progress, self._automata, self._asked, strict=True):
             if not self._breaks:
@@ -90,7 +144,7 @@ def _trigger(
         trigger = claim.when.means if claim.when else None
     elif isinstance(last.means, All):
         trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
-    return holds(trigger, stepping.table) if trigger else None
+    return holds(certainly(trigger), stepping.table) if trigger else None
 
 
 _UNKNOWN: Final = -1
@@ -102,25 +156,47 @@ _TOO_MANY: Final = -2
 MOST_CALLS: Final = 4
 
 
+class _Repeated(IdempotenceAutomaton):
+    """Compares arguments and values, which may be unknown."""
+
+    def __init__(self, claim: claims.Idempotent, stepping: StepCache, *, sure: bool) -> None:
+        once = claim.once and replace(claim.once, means=(certainly if sure else possibly)(claim.once.means))
+        super().__init__(replace(claim, once=once), stepping)
+        self._sure = sure
+
+    def same_arguments(self, one: tuple[Values, ...], other: tuple[Values, ...]) -> bool:
+        known = one == other and not any(None in each for each in one)
+        return known if self._sure else may_agree(one, other)
+
+    def changed(self, before: int, after: int) -> bool:
+        table = self.steps.table
+        if table.bare(before) != table.bare(after):
+            return True
+        pairs = zip(table.settled(before)[1], table.settled(after)[1], strict=True)
+        return any(old != new if old is not None and new is not None else not self._sure for old, new in pairs)
+
+
 class Repeating:
     """Tracks the calls in progress, if they are known, and the calls that the next step may repeat."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
 
-    def __init__(self, claim: claims.Idempotent, stepping: StepCache) -> None:
-        self._automaton = IdempotenceAutomaton(claim, stepping)
+    def __init__(self, claim: claims.Idempotent, stepping: StepCache, *, sure: bool = True) -> None:
+        self._automaton = _Repeated(claim, stepping, sure=sure)
+        self._given: Numbering[tuple[Values, ...]] = Numbering()
         self._end = stepping.table.end
-        self._busy = {stepping.table.bare(each) for each in stepping.reached if not stepping.table.idle(each)}
-        self._rows = stepping.table.rows
+        self._table = stepping.table
+        _, self._busy = stepping.bare
         self.texts = (f"{claim.event} then {claim.event}",)
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
-        size, begin = len(CallPair._fields) - 1, 1 + max(0, progress[0])
-        return [CallPair._make((*progress[index : index + size], ())) for index in range(begin, len(progress), size)]
+        size, begin = len(CallPair._fields), 1 + max(0, progress[0])
+        nodes = (progress[index : index + size] for index in range(begin, len(progress), size))
+        return [CallPair._make((*rest, self._given.listed[given])) for *rest, given in nodes]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
-        row = self._rows[step.row]
+        row = self._table.rows[step.row]
         if row.event.interrupts:
             return (0,)
         if progress[0] < 0:
@@ -135,17 +211,17 @@ class Repeating:
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         found: set[CallPair] = set()
         calls = self._calls(progress, step)
-        idle = step.way.to not in self._busy if calls[0] == _UNKNOWN else not calls[0]
+        idle = self._table.bare(step.way.to) not in self._busy if calls[0] == _UNKNOWN else not calls[0]
         for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
             for edge in self._automaton.taken(node, step, idle=idle):
                 if edge.found:
                     return Broken()
                 if edge.to.calls:
                     found.add(edge.to)
-        return (*calls, *(part for node in sorted(found) for part in node[:-1]))
+        return (*calls, *(part for node in sorted(found) for part in (*node[:-1], self._given[node.given])))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
+        return any(node.calls and self._automaton.repeats(node, step) for node in self._nodes(progress))
 
 
 class Owing:
@@ -154,6 +230,8 @@ class Owing:
     restarted: Progress = (0,)
 
     def __init__(self, claim: claims.LeadsTo, stepping: StepCache) -> None:
+        source, target = certainly(claim.source.means), possibly(claim.target.means)
+        claim = replace(claim, source=replace(claim.source, means=source), target=replace(claim.target, means=target))
         self.waiting = LeadsToGraph(claim, stepping)
         self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
 
@@ -171,7 +249,7 @@ class Owing:
 class Following:
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.partly_under(profile))
-        self._listener = OutputListener(machine_table(stepping.table), other)
+        self._listener = OutputListener(watched_table(stepping), other)
         self.start: Progress = (self._listener.belief_table.initial,)
         self.restarted: Progress = (self._listener.belief_table.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
@@ -196,7 +274,7 @@ class Resembling:
     restarted = GIVEN_UP
 
     def __init__(self, claim: claims.Refines, stepping: StepCache, profile: str | None) -> None:
-        self._table = machine_table(stepping.table)
+        self._table = watched_table(stepping)
         self._beliefs = BeliefTable(self._table, tabulate(claim.other.partly_under(profile)))
         self._overlap = claim.overlap
         self.start: Progress = (self._beliefs.initial,)
@@ -212,7 +290,7 @@ class Resembling:
         if event.kind == "call":
             if not self._table.rows[step.row].ends:
                 seen.append(Key(event=name, phase="request"))
-                calls.append(step.row)
+                calls.append(call)
             if call not in calls or len(calls) > max(1, self._overlap):
                 return GIVEN_UP
             if not step.way.begins:
@@ -247,10 +325,10 @@ the property.
 """
 
 
-def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
+def memory(claim: claims.Claim, stepping: StepCache, profile: str | None, *, sure: bool = True) -> PropertyMemory:
     match claim:
         case claims.Idempotent():
-            return Repeating(claim, stepping)
+            return Repeating(claim, stepping, sure=sure)
         case claims.LeadsTo():
             return Owing(claim, stepping)
         case claims.Follows():
@@ -260,4 +338,12 @@ def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> Pro
         case claims.MatchesDiagram():
             raise ValueError("a drawing can be compared with a machine, but not with an implementation")
         case _:
-            return Passing(claim.reached if isinstance(claim, claims.Requires) else claim, stepping)
+            return Passing(claim.reached if isinstance(claim, claims.Requires) else claim, stepping, sure=sure)
+
+
+def depends_on_values(claim: claims.Claim) -> bool:
+    """Check whether runs with the same states and events, but other values, may differ in breaking *claim*."""
+    if not isinstance(claim, claims.Always | claims.Never):
+        return isinstance(claim, claims.Idempotent)
+    means = (each.means for each in claims.conditions_of(claim))
+    return any(isinstance(part, Compare) for each in means for part in atoms(each))

@@ -27,7 +27,7 @@ from fsm.monitor.grouping import FindingGroup
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
 from fsm.monitor.property_watch.property_product import PropertyProduct
-from fsm.trace import Key, Line, Observation, key
+from fsm.trace import Key, Line, Observation
 
 ENTITIES: Final = 65_536
 """Maximum number of entities to remember. Older entities are treated as unknown."""
@@ -58,7 +58,7 @@ class _Step(NamedTuple):
 
     ``broken`` is true if all runs have broken the claim. ``begins`` is true if no run has made progress towards
     breaking it. ``changes`` is true if the progress has changed. ``whole`` is false if the observation is incomplete,
-    such as a reply without its request.
+    such as a reply without its request. ``doubtful`` is true if unknown values decide whether the claim is broken.
     """
 
     to: Configurations
@@ -66,6 +66,7 @@ class _Step(NamedTuple):
     begins: bool
     changes: bool
     whole: bool
+    doubtful: bool
 
 
 @dataclass(slots=True)
@@ -78,11 +79,13 @@ class _Life:
 class ClaimWatch:
     """Watches whether entities break the claim of *product*, and collects the ``violations`` of *clause*.
 
-    If *fresh* is true, entities are in the initial state when they are first seen.
+    ``undecided`` counts how often unknown values of data decide whether the claim is broken. If *fresh* is true,
+    entities are in the initial state when they are first seen.
     """
 
     def __init__(self, product: PropertyProduct, clause: Clause, dynamics: Dynamics, *, fresh: bool) -> None:
         self.product, self.violations, self.incomplete = product, FindingGroup[Violation](), False
+        self.undecided = 0
         self._clause = clause
         self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
@@ -94,7 +97,7 @@ class ClaimWatch:
         self._size = 0
 
     def apply_to_all(self, seen: Observation) -> None:
-        self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
+        self._not_yet_seen |= self._step(self._not_yet_seen, self._dynamics.key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
         self._lives.clear()
@@ -103,7 +106,7 @@ class ClaimWatch:
             self.take(seen, line)
 
     def take(self, observation: Observation, line: Line) -> None:
-        entity, seen = observation.entity, key(observation)
+        entity, seen = observation.entity, self._dynamics.key(observation)
         life = self._lives.pop(entity, None) or _Life(self._not_yet_seen)
         step = self._step(life.configurations, seen)
         if not step.to:
@@ -116,6 +119,7 @@ class ClaimWatch:
         life.configurations = step.to
         if step.changes:
             life.lines = (*life.lines, line)[-MATTERING:]
+        self.undecided += step.doubtful
         if step.broken:
             violation = Violation(
                 machine=self.product.machine.machine.name,
@@ -153,7 +157,7 @@ class ClaimWatch:
             if self._is_complete(before, seen) and seen.phase != "gap":
                 to = self._dynamics.observed(before, seen).configurations
             elif seen.phase != "gap" and not self._dynamics.rules.moves(self._dynamics.row(seen.event)):
-                to = self._restrict_to_shown(before, seen.shows)
+                to = self._restrict_to_shown(before, seen)
         except TooManyError:
             self.incomplete = True
         return self._step_to(before, to, seen)
@@ -164,31 +168,34 @@ class ClaimWatch:
     def _step_to(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
         memory = self.product.memory
         earlier, now = map(self.product.progress_of, (before, to))
+        broken, may_break = bool(now) and all(isinstance(each, Broken) for each in now), self.product.may_break
         return _Step(
             to,
-            broken=bool(now) and all(isinstance(each, Broken) for each in now),
+            broken=broken,
             begins=now <= {memory.restarted, memory.start, None},
             changes=now != earlier,
             whole=self._is_complete(before, seen),
+            doubtful=not broken and may_break(to) and not may_break(before),
         )
 
     def _after_unexplained(self, life: _Life, seen: Key) -> Configurations:
         try:
-            after = self._after_unspecified(life, seen) or self._restrict_to_shown(self._unknown, seen.shows)
+            after = self._after_unspecified(life, seen) or self._restrict_to_shown(self._unknown, seen)
         except TooManyError:
             self.incomplete, after = True, self._unknown
         return after or self._unknown
 
-    def _restrict_to_shown(self, configurations: Configurations, shows: str) -> Configurations:
-        return self._dynamics.observed(configurations, Key(shows=shows)).configurations if shows else configurations
+    def _restrict_to_shown(self, configurations: Configurations, seen: Key) -> Configurations:
+        shown = Key(shows=seen.shows, args=seen.args)
+        return configurations if shown == Key() else self._dynamics.observed(configurations, shown).configurations
 
     def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
-        row, window = self._dynamics.row(seen.event), [*life.window]
+        row, window = self._dynamics.place(seen), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
         if not seen.phase:
             here = self._after_window(window) if window else life.configurations
-            return self._restrict_to_shown(self._after_any_outcome(here, seen), seen.shows)
+            return self._restrict_to_shown(self._after_any_outcome(here, seen), seen)
         found = frozenset[Configuration]()
         if not window or self._dynamics.waits(window[0][0], row):
             return found  # The call may have taken effect before the window.
@@ -199,7 +206,7 @@ class ClaimWatch:
             after = self._after_any_outcome(here, seen)
             for _, later in window[last:]:
                 after = self._dynamics.observed(after, later).configurations
-            found |= self._restrict_to_shown(after, seen.shows)
+            found |= self._restrict_to_shown(after, seen)
         return found
 
     def _after_window(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
@@ -210,7 +217,7 @@ class ClaimWatch:
         return before
 
     def _after_any_outcome(self, before: Configurations, seen: Key) -> Configurations:
-        row, product = self._dynamics.row(seen.event), self.product
+        row, product = self._dynamics.place(seen), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
         given = cache(lambda at: tuple(self._replies_and_outputs(at, seen)))
@@ -234,13 +241,13 @@ class ClaimWatch:
         elif not self._dynamics.calls(row):
             yield row, interrupted(each.pending) if self._dynamics.rules.interrupts(row) else each.pending
         for call, others in each_with_rest(each.pending):
-            if call.row == row and call.stage in {ASKED, BEGUN}:
-                yield table.end[row] if call.stage == BEGUN else row, others
+            if table.agree(call.row, row) and call.stage in {ASKED, BEGUN}:
+                yield table.end[call.row] if call.stage == BEGUN else call.row, others
 
     def _replies_and_outputs(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
         if not seen.output:
             return ((seen.reply, emits) for emits in self.product.outputs(row, seen.emits))
         machine = self.product.machine
-        ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]
+        ways = [way for state in machine.anywhere for way in machine.step(state, row) or ()]
         replies = [reply for way in ways if seen.output in way.emits for reply in self.product.steps.replies(way)]
         return dict.fromkeys((reply, (seen.output,)) for reply in replies)

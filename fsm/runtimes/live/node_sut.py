@@ -22,7 +22,7 @@ from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.linearizability.history import Operation
 from fsm.machine import Machine
-from fsm.machine.findings import Covered, Illegal, Violation
+from fsm.machine.findings import Covered, Violation
 from fsm.monitor.judgement import Judged, judge
 from fsm.runtimes.live.call_recording import encoded
 from fsm.runtimes.live.container_sut import RuntimeContainerSUT, RuntimePodSUT
@@ -294,9 +294,8 @@ class RuntimeNodeSUT:
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
     for judgement in judged.judgements if judged else ():
-        if isinstance(judgement.verdict, Illegal):
-            for finding in judgement.verdict.findings:
-                yield replace(finding.first[0], file="", line=0)
+        for finding in judgement.findings:
+            yield replace(finding.first[0], file="", line=0)
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
