@@ -176,11 +176,10 @@ class Life:
 
     def undecided(self, timers: RunningTimers, left: Configurations, times: Times) -> Iterator[Timer]:
         """Yield the timers that run in all of *left*, and may have been broken at the observation."""
-        for number in timers.named if times.end is not None else ():
+        clocks = [clock for here in left for clock in here.clocks]
+        for number in timers.named if clocks and times.end is not None else ():
             timer = timers[number]
-            passed = [
-                self._passed(each.first, times.end) for here in left for each in here.clocks if each.timer == number
-            ]
+            passed = [self._passed(each.first, times.end) for each in clocks if each.timer == number]
             unknown = timer.event == times.event and None in passed
             if len(passed) == len(left) and (unknown or any(each and each > timer.latest for each in passed)):
                 yield timer
