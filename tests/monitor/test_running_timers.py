@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fsm.monitor.life import Times
 
 Written: TypeAlias = Literal["parts", "line", "interval", "time"]
-"""How calls are recorded.
+"""A way to record calls.
 
 - parts: each as a request and a reply
 - line: on a line with its start and end, which is read
@@ -227,6 +227,32 @@ def test_whole_calls_are_not_accused_wrongly_and_most_violations_are_found(writt
     print(f"{written}: {len(judged)} recordings, {len(alarms)} false alarms; {len(illegal)} illegal, {missed} missed")  # noqa: T201
     assert not alarms
     assert missed < len(illegal) / 5
+
+
+COUNTED = (
+    FAN.replace("scope = true", "scope = true, shown = true")
+    .replace(", within = 5", "")
+    .replace('"signal"\nabout  = "It has', '"call"\nabout  = "It has')
+    .replace('cannot = ["still"]', 'refuses = { still = "STILL" }', 1)
+) + """
+[timer.heat]
+in        = ["turning"]
+event     = "stop"
+after     = "50 s"
+tolerance = "1 s"
+restarts  = ["turn"]
+"""
+)
+
+
+@pytest.mark.parametrize(("at", "lines"), [(58.9, [4]), (59, []), (101, []), (101.1, [4])])
+def test_shown_values_do_not_move_a_call_to_its_beginning(at: float, lines: list[int]) -> None:
+    turn = Observation(entity="e", event="turn", reply="ok", fields={"turns": 1}, start=10 * SECOND, end=50 * SECOND)
+    seen = [Observation(entity="e", event="start", at=5 * SECOND), turn]
+    seen.append(Observation(entity="e", event="stop", at=round(at * SECOND)))
+    monitor = Monitor(machine_of(COUNTED), fresh=True)
+
+    assert [each.line for one in read(seen) for each in monitor.observe(one)] == lines
 
 
 def reads(**changes: Callable[[Observation], int | None]) -> Callable[..., Observation]:
