@@ -230,11 +230,13 @@ def test_whole_calls_are_not_accused_wrongly_and_most_violations_are_found(writt
 
 
 COUNTED = (
-    FAN.replace("scope = true", "scope = true, shown = true")
-    .replace(", within = 5", "")
-    .replace('"signal"\nabout  = "It has', '"call"\nabout  = "It has')
-    .replace('cannot = ["still"]', 'refuses = { still = "STILL" }', 1)
-) + """
+    (
+        FAN.replace("scope = true", "scope = true, shown = true")
+        .replace(", within = 5", "")
+        .replace('"signal"\nabout  = "It has', '"call"\nabout  = "It has')
+        .replace('cannot = ["still"]', 'refuses = { still = "STILL" }', 1)
+    )
+    + """
 [timer.heat]
 in        = ["turning"]
 event     = "stop"
