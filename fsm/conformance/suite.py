@@ -1,7 +1,7 @@
 """Run all tests of an implementation."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Final
 
 from fsm.conformance.asynchronous import made
 from fsm.conformance.boundaries import Arguments
+from fsm.conformance.complete_plan import CompletePlan
 from fsm.conformance.concurrency import concurrently, refuse_threads
 from fsm.conformance.crash import crashes
 from fsm.conformance.executor import Execution
@@ -50,6 +51,7 @@ from fsm.sut import (
 
 MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
+LONGEST: Final = 100  # approximate number of steps of a test that takes all steps in many configurations
 REPEATS: Final = 10  # number of runs of each programme that uses threads
 REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave time for more programmes
 
@@ -105,6 +107,10 @@ def conform(
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
         if tour is _tour and len(causes.found) < most:
             _test_times(Execution(oracle, tested, cover), edges, causes)
+        complete = CompletePlan(oracle.plan)
+        if tour is _tour and not causes.found:
+            walk = Execution(replace(oracle, plan=complete), tested, cover)
+            _frugal_tour(walk, [*filter(aimed, complete.edges)], causes, runs=_sequences(walk).runs, longest=LONGEST)
         failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _test_crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
@@ -187,8 +193,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     with suppress(FailedError):  # The first test reports the failure.
         walk.reset()
-    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
-    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
+    sequences = _sequences(walk)
     for number, edge in enumerate(edges):
         advanced(number)
         for run in sequences.runs(edge) or ((),):
@@ -200,6 +205,11 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
             except FailedError as failed:
                 if causes.add(failed.failure):
                     return
+
+
+def _sequences(walk: Execution) -> DistinguishingSequences:
+    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
+    return DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
 
 
 def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
@@ -217,24 +227,39 @@ def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
 MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
 
 
-def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
+def _frugal_tour(
+    walk: Execution,
+    edges: list[Edge],
+    causes: Causes,
+    advanced: Callable[[int], None] = lambda _: None,
+    runs: Callable[[Edge], Sequence[tuple[Edge, ...]]] = lambda _: (),
+    longest: float = inf,
+) -> None:
+    """Take *edges* in tests of about *longest* steps. Take each edge once before each of its *runs*."""
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
     most = MOST_FAILURES if isinstance(walk.sut, Costly) else inf  # an event that costs nothing is always tried again
     tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided, most)
     whole = len(tour.left)
     missed: Counter[Edge] = Counter()
+    taken: Counter[Edge] = Counter()
     here: Point | None = None
     while route := tour.route(here):
         advanced(whole - len(tour.left))
         edge = route[0]
         try:
-            if edge.source != here:
+            if edge.source != here or len(walk.trace) > longest:
                 walk.restart()
             for edge in route:
                 tour.took(edge)
                 if not walk.aim(edge):
                     missed[route[-1]] += 1
                     break
+            else:
+                taken[edge] += 1
+                for each in [*runs(edge), ()][taken[edge] - 1]:
+                    walk.take(each.step)
+                if taken[edge] < len(runs(edge)):
+                    tour.left.add((edge.source, edge.step))
             if missed[route[-1]] == MISSED:
                 tour.left.discard((route[-1].source, route[-1].step))
             here = walk.point

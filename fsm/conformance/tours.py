@@ -18,10 +18,12 @@ from itertools import product
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
+from fsm.conformance.complete_plan import CompletePlan
 from fsm.conformance.failure import Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine.calls.valued import ValuedTable
+from fsm.machine.terms import Argument
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
@@ -59,7 +61,9 @@ class DistinguishingSequences:
         valued = self.oracle.plan.valued
         if edge.to is None:
             return ()
-        return self._data_runs(edge, edge.to, valued) if isinstance(valued, ValuedTable) else self._point_runs(edge.to)
+        if isinstance(valued, ValuedTable) and not isinstance(self.oracle.plan, CompletePlan):
+            return self._data_runs(edge, edge.to, valued)
+        return self._point_runs(edge.to)
 
     def _data_runs(self, edge: Edge, to: Point, valued: ValuedTable) -> tuple[tuple[Edge, ...], ...]:
         found: list[tuple[Edge, ...]] = []
@@ -138,9 +142,13 @@ class DistinguishingSequences:
         for each in named or alternatives:
             if each.to is None:
                 return {other}
-            if self.oracle.fits(edge, self.oracle.expected_response(each, shown=self.shown, emitted=self.emitted)):
+            seen = self.oracle.expected_response(each, shown=self.shown, emitted=self.emitted)
+            if self.oracle.fits(edge, seen) and (edge.to is None or self._details(edge.to) == self._details(each.to)):
                 found.add(each.to)
         return found
+
+    def _details(self, point: Point) -> dict[str, Argument]:
+        return self.oracle.plan.valued.visible(point.state) if self.detailed else {}
 
     @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
@@ -148,7 +156,8 @@ class DistinguishingSequences:
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.valued.shows
         for one, other in product(self._points(), repeat=2):
-            if one != other and not (self.shown and shows[one.state] != shows[other.state]):
+            same = not (self.shown and shows[one.state] != shows[other.state])
+            if one != other and same and self._details(one) == self._details(other):
                 self._compare((one, other), apart, leads)
         back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(apart, lambda known: leads.get(known, ()))
         for each in back:
