@@ -1,12 +1,10 @@
 """Run all tests of an implementation."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from math import inf
 from typing import Final
 
 from fsm.conformance.asynchronous import made
@@ -19,11 +17,11 @@ from fsm.conformance.failure import Causes, Cover, FailedError, Failure, Taken, 
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle, SelfJudging, Telling
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.plan import Edge, Plan, Point
+from fsm.conformance.plan import Edge, Plan
 from fsm.conformance.race_runs import Pace, RaceJudging, kind_of
 from fsm.conformance.stateful import random_failure, shrink
 from fsm.conformance.tested import Tested, obstacles
-from fsm.conformance.tours import DistinguishingSequences, FrugalTour
+from fsm.conformance.tours import complete_tour, distinguishing_sequences, frugal_tour
 from fsm.conformance.virtual_time import timed_tests
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
@@ -40,8 +38,6 @@ from fsm.sut import (
     AsyncSUT,
     Costly,
     Crashing,
-    Detailed,
-    Emitting,
     Limited,
     Overlapping,
     RealTime,
@@ -49,9 +45,7 @@ from fsm.sut import (
     StimulusStage,
 )
 
-MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
-LONGEST: Final = 100  # approximate number of steps of a test that takes all steps in many configurations
 REPEATS: Final = 10  # number of runs of each programme that uses threads
 REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave time for more programmes
 
@@ -102,7 +96,7 @@ def conform(
         cover = Cover()
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
-        tour = _frugal_tour if isinstance(tested, Costly | Limited) else _tour
+        tour = frugal_tour if isinstance(tested, Costly | Limited) else _tour
         causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
         if tour is _tour and len(causes.found) < most:
@@ -110,7 +104,7 @@ def conform(
         complete = CompletePlan(oracle.plan)
         if tour is _tour and not causes.found:
             walk = Execution(replace(oracle, plan=complete), tested, cover)
-            _frugal_tour(walk, [*filter(aimed, complete.edges)], causes, runs=_sequences(walk).runs, longest=LONGEST)
+            complete_tour(walk, [*filter(aimed, complete.edges)], causes)
         failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _test_crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
@@ -193,7 +187,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     with suppress(FailedError):  # The first test reports the failure.
         walk.reset()
-    sequences = _sequences(walk)
+    sequences = distinguishing_sequences(walk)
     for number, edge in enumerate(edges):
         advanced(number)
         for run in sequences.runs(edge) or ((),):
@@ -207,11 +201,6 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                     return
 
 
-def _sequences(walk: Execution) -> DistinguishingSequences:
-    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
-    return DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
-
-
 def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
     for steps in timed_tests(walk.oracle.plan, walk.clock, edges, walk.cover):
         with suppress(FailedError):
@@ -222,52 +211,6 @@ def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
         except FailedError as failed:
             if causes.add(failed.failure):
                 return
-
-
-MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
-
-
-def _frugal_tour(
-    walk: Execution,
-    edges: list[Edge],
-    causes: Causes,
-    advanced: Callable[[int], None] = lambda _: None,
-    runs: Callable[[Edge], Sequence[tuple[Edge, ...]]] = lambda _: (),
-    longest: float = inf,
-) -> None:
-    """Take *edges* in tests of about *longest* steps. Take each edge once before each of its *runs*."""
-    costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
-    most = MOST_FAILURES if isinstance(walk.sut, Costly) else inf  # an event that costs nothing is always tried again
-    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided, most)
-    whole = len(tour.left)
-    missed: Counter[Edge] = Counter()
-    taken: Counter[Edge] = Counter()
-    here: Point | None = None
-    while route := tour.route(here):
-        advanced(whole - len(tour.left))
-        edge = route[0]
-        try:
-            if edge.source != here or len(walk.trace) > longest:
-                walk.restart()
-            for edge in route:
-                tour.took(edge)
-                if not walk.aim(edge):
-                    missed[route[-1]] += 1
-                    break
-            else:
-                taken[edge] += 1
-                for each in [*runs(edge), ()][taken[edge] - 1]:
-                    walk.take(each.step)
-                if taken[edge] < len(runs(edge)):
-                    tour.left.add((edge.source, edge.step))
-            if missed[route[-1]] == MISSED:
-                tour.left.discard((route[-1].source, route[-1].step))
-            here = walk.point
-        except FailedError as failed:
-            here = None
-            tour.failed(edge, failed.failure)
-            if causes.add(failed.failure):
-                break
 
 
 def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:

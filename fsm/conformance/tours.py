@@ -11,7 +11,7 @@ A frugal tour takes only a few of the steps that the SUT declares costly.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import product
@@ -19,13 +19,14 @@ from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.conformance.complete_plan import CompletePlan
-from fsm.conformance.failure import Failure
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import Causes, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine.calls.valued import ValuedTable
 from fsm.machine.terms import Argument
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import Stimulus
+from fsm.sut import Costly, Detailed, Emitting, Stimulus
 
 _Pair: TypeAlias = "tuple[Point, Point]"
 
@@ -40,6 +41,12 @@ class _Predecessor(NamedTuple):
 
 _TRIED: Final = 30  # maximum number of points to search for a run, if there are data
 _VAIN: Final = 3  # number of vain searches after which a mistake in a state is given up
+
+MISSED: Final = 10  # number of failed attempts after which a tour leaves out a step
+MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
+LONGEST: Final = 100  # approximate number of steps of each test in a complete tour
+MOST_STEPS: Final = 10_000  # after this number of steps, a complete tour distinguishes no more configurations
+DISTINGUISHED: Final = 150  # maximum number of configurations that a complete tour distinguishes
 
 
 @dataclass(kw_only=True)
@@ -176,6 +183,11 @@ class DistinguishingSequences:
                 leads.setdefault((edge.to, min(answers)), []).append(_Predecessor(pair, edge))
 
 
+def distinguishing_sequences(walk: Execution) -> DistinguishingSequences:
+    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
+    return DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
+
+
 class FrugalTour:
     """Finds routes that take all given edges with few costly events.
 
@@ -243,3 +255,58 @@ class FrugalTour:
             failed = not self._failed.isdisjoint({edge.step.event, (edge.source, edge.step)})
             if self._costly(edge.step.event) in costly and not failed and not self._avoided(edge):
                 yield edge
+
+
+def frugal_tour(
+    walk: Execution,
+    edges: list[Edge],
+    causes: Causes,
+    advanced: Callable[[int], None] = lambda _: None,
+    runs: Callable[[Edge], Sequence[tuple[Edge, ...]]] = lambda _: (),
+    longest: float = inf,
+) -> None:
+    """Take *edges*, each once before each of its *runs*, in tests of about *longest* steps."""
+    costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
+    most = MOST_FAILURES if isinstance(walk.sut, Costly) else inf  # an event that costs nothing is always tried again
+    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided, most)
+    whole = len(tour.left)
+    missed: Counter[Edge] = Counter()
+    taken: Counter[Edge] = Counter()
+    here: Point | None = None
+    while route := tour.route(here):
+        advanced(whole - len(tour.left))
+        edge = route[0]
+        try:
+            if edge.source != here or len(walk.trace) > longest:
+                walk.restart()
+            for edge in route:
+                tour.took(edge)
+                if not walk.aim(edge):
+                    missed[route[-1]] += 1
+                    break
+            else:
+                following = runs(edge)[taken[edge] :]
+                taken[edge] += 1
+                for each in following[0] if following else ():
+                    walk.take(each.step)
+                if len(following) > 1:
+                    tour.left.add((edge.source, edge.step))
+            if missed[route[-1]] == MISSED:
+                tour.left.discard((route[-1].source, route[-1].step))
+            here = walk.point
+        except FailedError as failed:
+            here = None
+            tour.failed(edge, failed.failure)
+            if causes.add(failed.failure):
+                break
+
+
+def complete_tour(walk: Execution, edges: list[Edge], causes: Causes) -> None:
+    """Take *edges* of a complete plan, and, while there are not too many steps, runs that distinguish their targets."""
+    sequences, most = distinguishing_sequences(walk), walk.cover.steps + MOST_STEPS
+    few = len({edge.source for edge in edges}) <= DISTINGUISHED
+
+    def runs(edge: Edge) -> tuple[tuple[Edge, ...], ...]:
+        return sequences.runs(edge) if few and walk.cover.steps < most else ()
+
+    frugal_tour(walk, edges, causes, runs=runs, longest=LONGEST)
