@@ -9,10 +9,12 @@ from typing import Final
 
 from fsm.conformance.failure import Cover
 from fsm.conformance.plan import MOST_EDGES, Edge, Plan, Point
+from fsm.machine.calls.valued import ValuedTable
 from fsm.machine.traversal import BreadthFirst, LimitError
 
 FEW: Final = 500  # maximum number of configurations
 FEW_ARGUMENTS: Final = 32  # maximum number of combinations of arguments that are tried for what they lead to
+DISTINGUISHED: Final = 150  # maximum number of configurations that tests distinguish
 BEYOND: Final = 2  # values at most this far beyond a scope are included
 
 
@@ -33,6 +35,14 @@ class CompletePlan(Plan):
 
     def planned(self, point: Point) -> tuple[Edge, ...]:
         return self._everywhere.get(point, ())
+
+    @property
+    def mistakable(self) -> Iterator[Point]:
+        """All states with values in the ranges, reachable or not, unless there are too many. A wrong SUT may be there."""
+        ranges = [range(each.low, each.high + 1) for each in (self.table.data.variables if self.table.data else ())]
+        if isinstance(self.valued, ValuedTable) and self.valued.size * prod(map(len, ranges)) <= DISTINGUISHED:
+            for state, values in product(self.valued.anywhere, product(*ranges)):
+                yield Point(self.valued.number(state, values))
 
     def taken(self, cover: Cover) -> tuple[int, int]:
         """Return the number of configurations within the scopes in which all events were taken, and their number.

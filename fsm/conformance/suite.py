@@ -69,7 +69,8 @@ def conform(
 
     *sut* is a function or class that makes the SUT, or a string that names it (:mod:`fsm.conformance.lookup`).
 
-    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the SUT can crash,
+    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the machine has data
+    and few configurations, and no test has failed, tests take every step in each configuration. If the SUT can crash,
     they also crash it at every effect of every event. If this finds no failure, Hypothesis runs *examples* random
     tests of up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or
     more, up to this number of threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing
@@ -139,6 +140,7 @@ def conform(
         races=races,
         stopped=len(failures) >= most,
         told=told.count if told else None,
+        configurations=complete.taken(cover) if tour is _tour else (0, 0),
     )
 
 

@@ -18,7 +18,7 @@ from itertools import product
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.conformance.complete_plan import CompletePlan
+from fsm.conformance.complete_plan import DISTINGUISHED, CompletePlan
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import Causes, FailedError, Failure
 from fsm.conformance.oracle import Oracle
@@ -46,7 +46,6 @@ MISSED: Final = 10  # number of failed attempts after which a tour leaves out a 
 MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
 LONGEST: Final = 100  # approximate number of steps of each test in a complete tour
 MOST_STEPS: Final = 10_000  # after this number of steps, a complete tour distinguishes no more configurations
-DISTINGUISHED: Final = 150  # maximum number of configurations that a complete tour distinguishes
 
 
 @dataclass(kw_only=True)
@@ -118,7 +117,7 @@ class DistinguishingSequences:
     def _point_runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
         if point not in self._runs:
             found = []
-            others = {other for other in self._points() if (point, other) in self._first_steps}
+            others = {other for other in self._others if (point, other) in self._first_steps}
             while others:
                 other = min(others)
                 found.append(run := self._run(point, other))
@@ -129,6 +128,11 @@ class DistinguishingSequences:
     def _points(self) -> list[Point]:
         plan = self.oracle.plan
         return list(dict.fromkeys([plan.start, *(edge.to for edge in plan.edges if edge.to is not None)]))
+
+    @cached_property
+    def _others(self) -> list[Point]:
+        plan = self.oracle.plan
+        return list(dict.fromkeys([*self._points(), *(plan.mistakable if isinstance(plan, CompletePlan) else ())]))
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
         edge, after = self._first_steps[point, other]
@@ -162,7 +166,7 @@ class DistinguishingSequences:
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.valued.shows
-        for one, other in product(self._points(), repeat=2):
+        for one, other in product(self._points(), self._others):
             same = not (self.shown and shows[one.state] != shows[other.state])
             if one != other and same and self._details(one) == self._details(other):
                 self._compare((one, other), apart, leads)
