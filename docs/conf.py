@@ -25,6 +25,7 @@ NAVIGATION: Final = {
         "how-to/from-transitions",
         "how-to/from-python-statemachine",
         "how-to/checking",
+        "how-to/systems",
         "how-to/logs",
         "how-to/following",
         "how-to/fleet",

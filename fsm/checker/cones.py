@@ -363,6 +363,8 @@ def _left_at_idle_step(atom: Atom) -> Condition | bool:
     match atom:
         case conditions.At():
             return replace(atom, before=False)
+        case conditions.Compare():
+            return atom
         case conditions.Emits(output=output):
             return not output  # if nothing should be emitted, the cone contains every copy that may emit
         case conditions.EmitsOnly(outputs=outputs):

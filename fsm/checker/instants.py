@@ -135,7 +135,7 @@ class StepCache:
     @cached_property
     def scope(self) -> tuple[tuple[str, ...], int]:
         """The ranges to which searches restrict data, and the number of steps that lead out of these ranges."""
-        if not isinstance(table := self.table, InProgress) or table.data is None:
+        if not isinstance(table := self.table, InProgress | SystemTable) or table.data is None:
             return (), 0
         if self.valuations is not None:
             return table.data.scope, self.valuations.size(self.steps(), WITHIN)[1]
@@ -314,8 +314,8 @@ def _atom_test(  # noqa: C901  (one case for each kind of atom)
         case conditions.StepEmits(output=output):
             return lambda at: output in at.outputs
         case conditions.Compare():
-            if not isinstance(table, Table) or table.data is None:
-                raise TypeError("only machines have data")
+            if not isinstance(table, Table | SystemTable) or table.data is None:
+                raise TypeError("the machine has no data")
             test, values = table.data.test(condition), table.values
             return lambda at: bool(test(values(at.state)))  # a comparison with an unknown value does not hold
         case _:

@@ -34,7 +34,7 @@ FEW: Final = 100_000
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
-    if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
+    if not isinstance(table, SystemTable) or table.data is not None or _joint_states(table) <= SMALL:
         return None
     loaded = ENGINE in modules
     if not loaded and _is_small(table):
@@ -73,7 +73,9 @@ def valuations(table: TransitionSystem) -> ArraySearch | None:
 
 
 def is_foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
-    return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
+    if not isinstance(table, SystemTable) or table.orbits is not None or table.data is not None:
+        return False
+    return _joint_states(table) > FEW
 
 
 def _joint_states(table: SystemTable) -> int:

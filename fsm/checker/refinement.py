@@ -101,7 +101,7 @@ class OutputListener:
         rows = (row for row in table.rows if row.event.kind == "signal")
         self.shared = {row.index: row.event for row in rows if row.event.name in signals}
         self._rows = table.rows
-        self._data = DataEffects(table.machine)
+        self._data = DataEffects(table.machine.data, table.machine.events.values())
 
     def after(self, belief: int, step: InstantStep) -> int:
         return self.belief_table.after_all(belief, [Key(event=event) for event in self.observed(step)])

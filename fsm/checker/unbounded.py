@@ -117,7 +117,7 @@ class _System:
         self, machine: Machine, conditions: Sequence[Condition], overlap: int, *, unwritten: bool = False
     ) -> None:
         machine = clocked(machine) if machine.timers.keys() - machine.data.keys() else machine
-        self.machine, self.data = machine, DataEffects(machine)
+        self.machine, self.data = machine, DataEffects(machine.data, machine.events.values())
         control = StepCache(in_progress(replace(tabulate(replace(machine, timers={})), data=None), overlap))
         self.control, self.conditions = control.beyond if unwritten else control, conditions
         self.stored = {

@@ -53,7 +53,8 @@ class Outcome:
     ``reply`` lists the allowed replies, where ``error`` means any error.  It is empty for signals, and for an outcome
     with which a call only *begins*.  Such a call moves the entity to ``to``, and other events may happen there before
     the call ends.  If ``within`` is not 0, the entity must leave ``to`` for good within that many seconds.  The data
-    must satisfy ``when``, and ``updates`` change them.  Only *chosen* outcomes may be possible at the same time.
+    must satisfy ``when``, and ``updates`` change them.  Only *chosen* outcomes may be possible at the same time.  If
+    the event is ``impossible`` while ``when`` holds, this is no outcome: a joint condition of a system does not hold.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Outcome:
     when: WrittenCondition | None = None
     updates: tuple[DataUpdate, ...] = ()
     chosen: bool = False
+    impossible: bool = False
 
     def replies(self, reply: str) -> bool:
         return fits(reply, self.reply)

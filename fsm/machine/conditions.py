@@ -5,7 +5,7 @@ Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -20,6 +20,7 @@ from fsm.machine.terms import (
     bounds,
     evaluator,
     names_in,
+    substituted,
     term_text,
 )
 
@@ -114,11 +115,15 @@ class StepEmits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare:
-    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons."""
+    """A comparison of two terms, after the step.  Guards of outcomes consist of such comparisons.
+
+    In a system, ``copies`` are the copies whose variables it reads.
+    """
 
     comparison: Comparator
     left: Term
     right: Term
+    copies: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,6 +162,16 @@ def atoms(condition: Condition) -> Iterator[Atom]:
                 yield from atoms(part)
         case _:
             yield condition
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else All(of=found)
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else Some(of=found)
 
 
 def left_at(condition: Condition, event: str) -> Condition | bool:
@@ -201,6 +216,20 @@ def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condit
             return type(condition)(of=tuple(mapped(part, of_atom) for part in parts))
         case _:
             return of_atom(condition)
+
+
+def comparisons_over(
+    condition: Condition, of: Callable[[str], Term], copies: tuple[int, ...] | None = None
+) -> Condition:
+    """Return *condition* with the names in comparisons replaced by the results of *of*, and with *copies* if given."""
+
+    def left(atom: Atom) -> Condition:
+        if not isinstance(atom, Compare):
+            return atom
+        compared = replace(atom, left=substituted(atom.left, of), right=substituted(atom.right, of))
+        return compared if copies is None else replace(compared, copies=copies)
+
+    return mapped(condition, left)
 
 
 def certainly(condition: Condition, *, negated: bool = False) -> Condition:

@@ -12,7 +12,7 @@ from fsm.machine import Clause, Deviation, Machine, Moves
 from fsm.machine.claims import Counts, KnownFailure, Property
 from fsm.machine.conditions import Condition
 from fsm.machine.in_progress import InProgress
-from fsm.machine.product import TransitionSystem
+from fsm.machine.product import SystemTable, TransitionSystem
 from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, Way
 from fsm.trace import Phase
@@ -41,7 +41,7 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to: int, reply: str = "") -> RunStep:
-    data = table.data if isinstance(table, InProgress) else None
+    data = table.data if isinstance(table, InProgress | SystemTable) else None
     return RunStep(
         event=table.rows[row].event.name,
         source=table.states[state],
@@ -52,7 +52,7 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
         ends=table.rows[row].ends,
         done=way.done if way else (),
         given=data.given(row, way.given[0]) if data and way and way.given else (),
-        data=data.texts(table.values(to)) if data and isinstance(table, InProgress) else (),
+        data=data.texts(table.values(to)) if data and isinstance(table, InProgress | SystemTable) else (),
     )
 
 

@@ -17,11 +17,18 @@ if TYPE_CHECKING:
     from fsm.machine import Event, Machine
 
 
+MOST_BOXES: Final = 50_000
+FEW_BOXES: Final = 1_000
+
+
 class Guarded(Protocol):
     """The condition and the updates of an outcome."""
 
     @property
     def when(self) -> Condition | None: ...
+
+    @property
+    def impossible(self) -> bool: ...
 
     @property
     def updates(self) -> tuple[DataUpdate, ...]: ...
@@ -30,12 +37,19 @@ class Guarded(Protocol):
 E = TypeVar("E", bound=Guarded)
 
 
+def reads_arguments_later(event: Event) -> bool:
+    """Check whether the end of a call that takes time reads an argument."""
+    ways = (way for end in event.ends.values() for way in end.outcomes)
+    read = {name for way in ways for name in names_of(way.when.means if way.when else None, way.updates)}
+    return not read.isdisjoint(event.arguments)
+
+
 def has_data(machine: Machine) -> bool:
     return bool(machine.data) or any(event.arguments for event in machine.events.values())
 
 
 class DataEffects:
-    """The variables of *machine*, with the values of an entity as a tuple in their order.
+    """The variables in *data*, with the values of an entity as a tuple in their order, and what *events* do to them.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -47,14 +61,12 @@ class DataEffects:
     [('wrong', (1,))]
     """
 
-    def __init__(self, machine: Machine) -> None:
-        self.variables = tuple(machine.data.values())
+    def __init__(self, data: Mapping[str, Variable], events: Iterable[Event]) -> None:
+        self.variables = tuple(data.values())
         self.initial: Values = tuple(each.initial for each in self.variables)
         self.unknown: Values = (None,) * len(self.variables)
-        self._place = {name: place for place, name in enumerate(machine.data)}
-        self.arguments = tuple(
-            tuple(event.arguments.values()) for event in machine.events.values() for _ in range(1 + bool(event.ends))
-        )
+        self._place = {name: place for place, name in enumerate(data)}
+        self.arguments = tuple(tuple(event.arguments.values()) for event in events for _ in range(1 + bool(event.ends)))
         """The arguments of the event of each row of the table."""
         self._compiled = cache(self._compile)
 
@@ -73,13 +85,17 @@ class DataEffects:
         found = [(way, after) for way in ways if (after := self._after(way, row, frame)) is not None]
         if None in frame and not any(self._compiled(way.when, way.updates, row)[0](frame) for way, _ in found):
             uncovered = Not(of=Some(of=tuple(way.when for way in ways if way.when)))
-            found = [] if self._possible(uncovered, row, frame) else found
-        return tuple(found) if found or not ways else None
+            found = [] if self.possible(uncovered, row, frame) else found
+        return tuple((way, after) for way, after in found if not way.impossible) if found or not ways else None
 
-    def _possible(self, condition: Condition, row: int, frame: Values) -> bool:
-        """Check whether the unknown values in *frame* may satisfy *condition*, also beyond a scope."""
+    def possible(self, condition: Condition, row: int, frame: Values = ()) -> bool:
+        """Check whether values, also beyond a scope, may satisfy *condition*.  *frame* has those that are known.
+
+        The result is also true if this cannot be decided soon.
+        """
+        names = (*self.variables, *self.arguments[row])
         try:
-            return solution(condition, _box((*self.variables, *self.arguments[row]), frame)) is not None
+            return solution(condition, _box(names, frame or (None,) * len(names)), FEW_BOXES) is not None
         except TooManyValuesError:
             return True
 
@@ -89,7 +105,7 @@ class DataEffects:
             return values
         guard, updates = self._compiled(way.when, way.updates, row)
         certain = guard(frame)
-        if way.when and not certain and (certain is False or not self._possible(way.when, row, frame)):
+        if way.when and not certain and (certain is False or not self.possible(way.when, row, frame)):
             return None
         after = list(values)
         for place, evaluate in updates:
@@ -186,7 +202,6 @@ def _box(variables: Iterable[Variable], values: Values) -> dict[str, Range]:
     }
 
 
-MOST_BOXES: Final = 50_000
 MOST_SIGNS: Final = 6
 
 
@@ -194,11 +209,11 @@ class TooManyValuesError(Exception):
     """The values in a range are too many to decide whether some of them satisfy a condition."""
 
 
-def solution(condition: Condition, ranges: Mapping[str, Range]) -> dict[str, int] | None:
+def solution(condition: Condition, ranges: Mapping[str, Range], most: int = MOST_BOXES) -> dict[str, int] | None:
     """Return the first values in *ranges* that satisfy *condition*, or ``None`` if there are none.
 
     Ranges are halved until the condition has the same value in all of a range.  Raise :class:`TooManyValuesError` if
-    this needs more than :data:`MOST_BOXES` parts.
+    this needs more than *most* parts.
 
     >>> from fsm.machine.terms import Constant, Read
     >>> late = Compare(comparison=">", left=Read(name="n"), right=Constant(value=2))
@@ -209,8 +224,8 @@ def solution(condition: Condition, ranges: Mapping[str, Range]) -> dict[str, int
         return None
     names = dict.fromkeys(name for each in atoms(condition) if isinstance(each, Compare) for name in each.names)
     todo = [{name: ranges[name] for name in names}]
-    for number in range(MOST_BOXES):
-        if not todo or (number == MOST_BOXES // 100 and not consistent(condition, ranges)):
+    for number in range(most):
+        if not todo or (number == most // 100 and not consistent(condition, ranges)):
             return None
         box = todo.pop()
         found = truth_within(condition, box)

@@ -50,6 +50,11 @@ class Hierarchy:
         while name := self.inside.get(name, ""):
             yield name
 
+    def in_model(self, state: str) -> str:
+        """Return the state of the model of which *state* is a variant, or *state* itself."""
+        name = self.inside.get(state, state)
+        return state if name in self.parents else name
+
     def entered(self, name: str) -> str:
         while name in self.parents:
             name = self.parents[name].initial

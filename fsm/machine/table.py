@@ -17,7 +17,7 @@ from fsm.machine import Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
 from fsm.machine.guards import DataEffects, has_data
 from fsm.machine.terms import Argument, DataUpdate, Values
-from fsm.trace import shown_parts
+from fsm.trace import shown_parts, shown_text
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -40,7 +40,8 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     """An outcome in a table.
 
     ``to`` is the index of the next state.  In a system, ``done`` lists the steps of the parts.  The way is possible if
-    the data satisfy ``when``.  ``given`` lists all arguments with which an event of a checked machine ends this way.
+    the data satisfy ``when``, or the event is ``impossible`` then.  ``given`` lists all arguments with which an event
+    of a checked machine ends this way.
     """
 
     index: int
@@ -54,6 +55,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     done: tuple[Done, ...] = ()
     when: Condition | None = None
     updates: tuple[DataUpdate, ...] = ()
+    impossible: bool = False
     given: tuple[Values, ...] = ()
 
     def replies(self, reply: str) -> bool:
@@ -166,6 +168,13 @@ class Table:
         parts = self.machine.states[self.states[state]].parts
         return bool(parts and (seen := shown_parts(shows)) and seen.items() <= parts.items())
 
+    def shown_like(self, shows: str) -> Sequence[str]:
+        """Return what each state shows. If *shows* names parts of a system, return what its parts show."""
+        if not shown_parts(shows):
+            return self.shows
+        texts = (shown_text(self.machine.states[state].parts) for state in self.states)
+        return [text or own for text, own in zip(texts, self.shows, strict=True)]
+
     def is_known(self, shows: str) -> bool:
         """Check whether a state shows *shows*, or for a system, whether each part shows its value in some state."""
         parts = {each for state in self.machine.states.values() for each in state.parts.items()}
@@ -223,7 +232,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        data=DataEffects(machine) if has_data(machine) else None,
+        data=DataEffects(machine.data, machine.events.values()) if has_data(machine) else None,
     )
 
 
@@ -239,6 +248,7 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
         within=outcome.within,
         when=outcome.when.means if outcome.when else None,
         updates=outcome.updates,
+        impossible=outcome.impossible,
     )
 
 

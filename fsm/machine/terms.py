@@ -158,6 +158,17 @@ def constants_in(term: Term) -> Iterator[int]:
     return (leaf.value for leaf in _leaves(term) if isinstance(leaf, Constant))
 
 
+def substituted(term: Term, of: Callable[[str], Term]) -> Term:
+    """Return *term* with each name replaced by the result of *of*."""
+    match term:
+        case Read(name=name):
+            return of(name)
+        case Combined(operator=operator, left=left, right=right):
+            return Combined(operator=operator, left=substituted(left, of), right=substituted(right, of))
+        case _:
+            return term
+
+
 def _leaves(term: Term) -> Iterator[Constant | Read]:
     if isinstance(term, Combined):
         yield from _leaves(term.left)
@@ -222,6 +233,11 @@ def term_text(term: Term, beside: Term, known: Mapping[str, Variable]) -> str:
             return known[beside.name].text(value) if isinstance(beside, Read) else str(value)
         case Read(name=name):
             return name
+        case Combined(operator="+" | "-" as operator, left=left, right=Combined(operator="+" | "-") as right):
+            # There are no parentheses in terms: a - (b + c) is a - b - c.
+            last: Operator = right.operator if operator == "+" else "-" if right.operator == "+" else "+"
+            less = Combined(operator=operator, left=left, right=right.left)
+            return term_text(Combined(operator=last, left=less, right=right.right), beside, known)
         case Combined(operator=operator, left=left, right=right):
             one, other = term_text(left, left, known), term_text(right, right, known)
             return f"{operator}({one}, {other})" if operator in {"min", "max"} else f"{one} {operator} {other}"

@@ -9,7 +9,7 @@ from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Ou
 from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
 from fsm.machine.hierarchy import FLAT, Above, level
-from fsm.machine.product.system import PartStep, System
+from fsm.machine.product.system import JointEvent, PartStep, System
 from fsm.machine.table import Table
 from fsm.machine.terms import Variable
 from fsm.machine.timers import PASSES, duration
@@ -74,9 +74,10 @@ def _data_and_timers(machine: Machine, layout: Layout) -> Iterator[str]:
         yield from ("", "timers")
     for timer in machine.timers.values():
         restarts = f" Restarts on {words.either(sorted(timer.restarts))}." if timer.restarts else ""
-        where = ", ".join(state for state in machine.states if state in timer.states)
-        after = f"{duration(timer.after)} (give or take {duration(timer.tolerance)}) after the entry into {where}"
-        yield from layout.kept(f"{timer.name} fires {timer.event} {after}.{restarts} {timer.about}", "  ", "      ")
+        where = words.either([state for state in machine.states if state in timer.states])
+        after = f"{duration(timer.after)} (give or take {duration(timer.tolerance)})"
+        fires = f"{timer.name} fires {timer.event} {after} after {where} is entered from elsewhere."
+        yield from layout.kept(f"{fires}{restarts} {timer.about}", "  ", "      ")
 
 
 def _states(machine: Machine, states: Above, depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -219,14 +220,14 @@ def _cell_data(cell: Cell) -> Json:
 
 
 _APART: Final = ("path", "profile", "data", "timers", "hierarchy")
-_DATA: Final = ("when", "updates", "chosen")
+_DATA: Final = ("when", "updates", "chosen", "impossible")
 
 
 def _effect(way: Outcome) -> dict[str, Json]:
     effect: dict[str, Json] = {"when": way.when.text} if way.when else {}
     if way.updates:
         effect["set"] = {each.variable: each.text for each in way.updates}
-    return effect | ({"chosen": True} if way.chosen else {})
+    return effect | {word: True for word in ("chosen", "impossible") if getattr(way, word)}
 
 
 def _variables(those: Mapping[str, Variable]) -> dict[str, Json]:
@@ -264,17 +265,22 @@ def system_text(system: System, layout: Layout, *, event: str | None) -> Iterato
             yield from ("", *layout.kept(f"{joint.kind} {joint.name}{wire}: {joint.about}", "", "    "))
             clause = joint.clause
             yield from layout.kept(f"{clause.level}: {clause.says} [{clause.source}]", "  ", "    ")
+            if joint.when is not None:
+                yield from layout.kept(f"if {system.text(joint.when, joint.arguments)}", "  ", "    ")
             for way in joint.ways:
-                steps = ", ".join(map(_step, way.steps)) or "nothing"
-                yield from layout.kept(f"{way.name}: {steps}", "  ", "      ", marked=way.name, how="green")
+                steps = ", ".join(_step(system, joint, each) for each in way.steps) or "nothing"
+                when = f", if {system.text(way.when, joint.arguments)}" if way.when is not None else ""
+                replies = f", replies {' or '.join(way.reply)}" if way.reply else ""
+                text = f"{way.name}{when}: {steps}{replies}"
+                yield from layout.kept(text, "  ", "      ", marked=way.name, how="green")
 
 
-def _step(step: PartStep) -> str:
+def _step(system: System, joint: JointEvent, step: PartStep) -> str:
+    when = f" if {system.text(step.when, joint.arguments)}" if step.when is not None else ""
     if not step.event:
-        return f"reset {step.copy.name}"
+        return f"reset {step.copy.name}{when}"
     outcomes = f"/{','.join(sorted(step.outcomes))}" if step.outcomes else ""
-    perhaps = " if its condition holds" if step.when is not None else ""
-    return f"{step.copy.name}.{step.event}{'.ends' if step.ends else ''}{outcomes}{perhaps}"
+    return f"{step.copy.name}.{step.event}{'.ends' if step.ends else ''}{outcomes}{when}"
 
 
 def outcomes_text(table: Table, events: Collection[str], states: Collection[str]) -> str:
@@ -316,7 +322,9 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
         where = each.source if each.source == each.target else f"{each.source} → {each.target}"
         where = ", ".join((where, *each.data))
         yield f"{'':{indent}}{number:2} {what if each.done else f'{what:<{longest}}  {where}'}"
-        yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
+        before = taken[number - 2][0].data if number > 1 else ()
+        values = ", ".join(value for value in each.data if each.done and value not in before)
+        yield from (f"{'':{indent + 5}}{line}" for line in (*parts(each), *([values] if values else ())))
     if run.stopped:
         yield f"{'':{indent}}and then nothing more happens"
 

@@ -331,3 +331,73 @@ def test_a_child_process_may_have_a_virtual_clock(term: float, verdict: type[Hol
 def test_without_the_ability_a_child_process_is_not_asked_to_advance() -> None:
     with closing(child([sys.executable, str(SUTS / "simulated.py"), "examples/models/door.toml"])) as door:
         assert not isinstance(door, Clocked)
+
+
+BLINKS = """\
+[machine]
+name = "blinker"
+title = "B"
+about = "B."
+source = "s"
+initial = "dark"
+[states]
+dark = { about = "A." }
+lit  = { about = "B." }
+[event.blink]
+about = "It lights up."
+moves = { dark = "lit" }
+cannot = ["lit"]
+[event.fade]
+about = "It goes out."
+moves = { lit = "dark" }
+cannot = ["dark"]
+[timer.off]
+in = ["dark"]
+event = "blink"
+after = "4 s"
+tolerance = "1 s"
+[timer.on]
+in = ["lit"]
+event = "fade"
+after = "FADES s"
+tolerance = "0 s"
+"""
+
+
+class Blinker:
+    def __init__(self, times: dict[str, float]) -> None:
+        self.times = times
+        self.reset()
+
+    def reset(self) -> None:
+        self.state, self.left = "dark", self.times["dark"]
+
+    def do(self, event: str) -> str:
+        raise fsm.UnsupportedError(event)
+
+    def shows(self) -> str:
+        return self.state
+
+    def close(self) -> None: ...
+
+    def advance(self, seconds: float) -> None:
+        while seconds >= self.left:
+            seconds -= self.left
+            self.state = "lit" if self.state == "dark" else "dark"
+            self.left = self.times[self.state]
+        self.left -= seconds
+
+
+@pytest.mark.parametrize("fades", [1, 2, 3, 9])
+@pytest.mark.parametrize("blinks", [3, 4, 5])
+def test_a_timer_that_another_one_starts_may_have_started_within_the_tolerance_of_that_one(
+    fades: int, blinks: int
+) -> None:
+    machine = machine_of(BLINKS.replace("FADES", str(fades)))
+
+    assert conform(machine, lambda: Blinker({"dark": blinks, "lit": fades}), examples=20).failures == ()
+
+
+@pytest.mark.parametrize("times", [{"dark": 6, "lit": 9}, {"dark": 4, "lit": 6}, {"dark": 4, "lit": 12}])
+def test_a_wrong_time_is_found_if_it_differs_by_more_than_the_tolerances(times: dict[str, float]) -> None:
+    assert conform(machine_of(BLINKS.replace("FADES", "9")), lambda: Blinker(times), examples=20).failures

@@ -381,6 +381,8 @@ CASES = [
             ("FSM172", FIRES, 'event     = "release"', "timer 'term' fires the call 'release'", "fire an event that happens by itself"),
             ("FSM173", TERM, '[timer.other]\nin        = ["held"]\nevent     = "expire"\nafter     = "60 s"\ntolerance = "1 s"\n[timer.term]', "the timers 'other' and 'term' fire 'expire' in the same states", "its own event"),
             ("FSM174", RESTARTS, 'restarts  = ["release"]', "timer 'term' restarts on 'release', which never lets it run on", "leave out the event"),
+            ("FSM174", "moves   = { held = { stays = true } }\n", 'ignores = ["held"]', "timer 'term' restarts on 'renew', which is ignored where it runs", "stays = true"),
+            ("FSM174", "moves   = { held = { stays = true } }\n", 'moves   = { held = { stays = true, reply = ["ok", "BUSY"] } }', "whether 'renew' with outcome 'done' restarts timer 'term' depends on its reply", "an outcome for the reply ok"),
             ("FSM174", RESTARTS, 'restarts  = ["expire"]', "timer 'term' restarts on 'expire'", "leave out the event"),
             ("FSM141", TERM, "[timer.held]", "'held' is also the name of a variable, a state or an event", "not used for anything else"),
         )

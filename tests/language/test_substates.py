@@ -213,6 +213,35 @@ def test_a_call_that_takes_time_ends_where_it_began() -> None:
     assert {"fast": "slow", "slow": "fast", "sleep": "fast"} == _targets(machine, "wake")
 
 
+LAMP = """\
+[machine]
+name = "lamp"
+title = "A lamp"
+about = "Is switched off slowly, if it is bright."
+source = "handbook"
+initial = "on"
+[states]
+on = { about = "Lit.", initial = "dim", history = true }
+dim = { about = "Low.", in = "on" }
+bright = { about = "High.", in = "on" }
+off = { about = "Dark." }
+[event.switch]
+kind = "call"
+about = "Off or on."
+moves = { dim = "off", bright = { begins = "off" }, off = "on.history" }
+ends.off = "off"
+[event.turn]
+about = "More light."
+moves = { dim = "bright" }
+cannot = ["*"]
+"""
+
+
+def test_the_end_of_a_call_holds_for_all_variants_even_if_the_call_is_in_progress_in_one_only() -> None:
+    assert {"off(dim)": "off(dim)", "off(bright)": "off(bright)"} == _targets(machine_of(LAMP), "switch", ends=True)
+    assert ["FSM111"] == [each.code for each in problems_of(edited(LAMP, "ends.off", 'ends.dim = "on"\nends.off'))]
+
+
 def test_to_a_parent_is_to_its_initial_state_and_to_its_history_from_inside_is_to_stay() -> None:
     machine = machine_of(WORKER)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_systems import NaiveJudge, Seen
+from naive_systems import NaiveJudge, Seen, random_trace
 from random_systems import is_small, random_text, system_of, with_more_words
 
 import fsm
@@ -66,43 +66,6 @@ def trial(seed: int) -> Trial | None:
 
 def trials() -> Iterator[Trial]:
     return filter(None, map(trial, range(SEEDS)))
-
-
-def random_trace(chance: random.Random, judge: NaiveJudge) -> tuple[Seen, ...]:
-    """Return a trace that follows the system, except that some lines are replaced."""
-    here, trace = judge.configurations[0], list[Seen]()
-    for _ in range(chance.randint(1, 8)):
-        steps = judge.steps(here)
-        if not steps:
-            break
-        step = chance.choice(steps)
-        here = step.target
-        if judge.system.events[step.event].kind != "hidden":
-            reply = "BROKEN" if "ANY_OTHER" in step.reply else step.reply
-            trace.append(Seen(step.event, reply, partly(chance, judge, here), chance.choice((None, step.emits))))
-    if trace and chance.random() < 0.7:
-        at = chance.randrange(len(trace))
-        trace[at] = mutated(chance, judge, trace[at])
-    return tuple(trace)
-
-
-def partly(chance: random.Random, judge: NaiveJudge, here: Configuration) -> dict[str, str]:
-    share = chance.choice((0, 0.5, 1))
-    return {part: shows for part, shows in judge.shown(here).items() if chance.random() < share}
-
-
-def mutated(chance: random.Random, judge: NaiveJudge, seen: Seen) -> Seen:
-    events = [joint for joint in judge.system.events.values() if joint.kind != "hidden"]
-    match chance.choice(("event", "reply", "shows", "emits")):
-        case "event":
-            joint = chance.choice(events)
-            return seen._replace(event=joint.name, reply=seen.reply or "ok" if joint.kind == "call" else "")
-        case "reply" if seen.reply:
-            return seen._replace(reply=chance.choice(("ok", "BUSY", "BROKEN", "NOT_FOUND")))
-        case "emits":
-            return seen._replace(emits=chance.choice(((), (*(seen.emits or ()), "x"))))
-        case _:
-            return seen._replace(shows=partly(chance, judge, chance.choice(judge.configurations)))
 
 
 def first_illegal(monitor: Monitor, entity: str, trace: tuple[Seen, ...]) -> int | None:

@@ -70,9 +70,11 @@ def differing(system: System, exchange: Exchange) -> str:
                     tuple(sorted(exchange.outputs.get(output, output) for output in emits)),
                     frozenset((exchange.digits.get(digit, digit), to) for digit, to in changed),
                 )
-                for name, reply, emits, changed in table.effects(before, row.joint.name)
+                for name, reply, emits, *_, changed in table.effects(before, row.joint.name)
             }
-            if expected != {(name, reply, tuple(sorted(emits)), frozenset(to)) for name, reply, emits, to in turned}:
+            if expected != {
+                (name, reply, tuple(sorted(emits)), frozenset(to)) for name, reply, emits, *_, to in turned
+            }:
                 return f"{row.joint.name} in {table.states[state]}"
     return ""
 

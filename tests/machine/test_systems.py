@@ -11,7 +11,7 @@ import pytest
 from brute_force.steps import Configuration, Runs, Step, SystemModel
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
-from machines import DOOR, SAFE, door, edited, job, machine_of
+from machines import DOOR, LEASE, SAFE, door, edited, job, machine_of
 from random_systems import random_system, system_of
 from thorough import amount
 from toy_systems import OFFICE, stated_of
@@ -235,7 +235,9 @@ steps = ["reset every job", "door.slam"]
 
 
 def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
-    return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job(), "safe": machine_of(SAFE)})
+    wide = machine_of(edited(SAFE, "to = 3, scope", "to = 9, scope"))
+    machines = {"door": door(), "job": job(), "safe": machine_of(SAFE), "wide": wide, "lease": machine_of(LEASE)}
+    return system_of((OFFICE + more).replace(*instead), machines | {"slow": machine_of(SLOW)})
 
 
 def came(system: System, claim: str) -> Conclusion:
@@ -421,6 +423,38 @@ def test_copies_are_alike(chance: random.Random) -> None:
 
 # -- errors --------------------------------------------------------------------------
 
+SLOW = """
+[machine]
+name = "slow"
+title = "A tank"
+about = "Is filled slowly."
+source = "none"
+initial = "idle"
+[states]
+idle = { about = "Idle." }
+filling = { about = "Filling." }
+[data]
+level = { from = 0, to = 2 }
+[event.fill]
+kind = "call"
+about = "Fill it."
+arguments = { to = { from = 0, to = 2 } }
+refuses.filling = "BUSY"
+moves.idle = { begins = "filling" }
+ends.filling = { to = "idle", set = { level = "to" } }
+"""
+SAFES = """
+[part.one]
+machine = "safe"
+[part.two]
+machine = "wide"
+count = 2
+[event.both]
+kind = "call"
+about = "Enter a code into all safes."
+steps = ["one.enter", "every two.enter"]
+"""
+
 PROFILE = '[profile.p]\nabout = "P."\n'
 WRONG = [
     ("FSM701", ('machine = "door"', 'machine = "dor"'), "machine 'dor'"),
@@ -430,7 +464,12 @@ WRONG = [
     ("FSM701", ("count   = 2", 'count   = 2\nper = "dor"'), "unknown part 'dor'"),
     ("FSM701", ("count   = 2", 'count   = 2\nwithout = ["los"]'), "unknown outcome 'los'"),
     ("FSM101", ("count   = 2", 'count   = 2\ninitial = "los"'), "unknown initial state 'los'"),
-    ("FSM711", ('machine = "door"', 'machine = "safe"'), "machine 'safe' has data"),
+    ("FSM711", ('machine = "door"', 'machine = "lease"'), "machine 'lease' has timers"),
+    ("FSM711", ('machine = "door"', 'machine = "slow"'), "has a call 'fill' whose end reads an argument"),
+    ("FSM712", ("[event.open]", f"{SAFES}[event.open]"), "steps of 'both' have different arguments 'code'"),
+    ("FSM704", ("[event.open]", f'{SAFES}[event.open]\nwhen = "one.failure < 1"'), "unknown name 'one.failure'"),
+    ("FSM704", ("[event.open]", f'{SAFES}[event.open]\nwhen = "two.failures < 1"'), "could mean any of 2 copies"),
+    ("FSM704", ("[event.open]", f'{SAFES}[event.open]\nwhen = "one.failures < open"'), "unknown name or value 'open'"),
     ("FSM702", ("[event.open]", "[event.every]"), "cannot be called 'every'"),
     ("FSM702", ("[event.open]", "[event.door]"), "cannot be called 'door'"),
     (

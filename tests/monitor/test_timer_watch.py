@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import random_timers
-from machines import machine_of
+from machines import edited, machine_of
 from msgspec import structs
 from random_timers import SECOND, TimedRun
 
@@ -117,6 +117,20 @@ def test_a_timer_fires_in_time(seen: list[Observation], lines: list[int]) -> Non
     found, _ = judged(machine_of(LEASE), *seen)
 
     assert [each.line for each in found] == lines
+
+
+def test_the_first_observation_of_an_entity_may_start_a_timer_again() -> None:
+    held = edited(
+        edited(LEASE, 'initial = "free"', 'initial = "held"'), '{ held = "over" }', "{ held = { stays = true } }"
+    )
+
+    found, _ = judged(machine_of(held), at(5, "expire"), at(33, "expire"))
+    assert [each.line for each in found] == [2]
+    renewed = structs.replace(at(5, "renew", "ok"), start=5 * SECOND, end=5 * SECOND)
+    found, _ = judged(machine_of(held), renewed, at(33, "expire"))
+    assert [each.line for each in found] == [2]
+    found, _ = judged(machine_of(held), at(5, "renew", "ok", "reply"), at(33, "expire"))
+    assert found == []
 
 
 def test_a_violation_names_the_timer_its_start_and_what_was_expected() -> None:

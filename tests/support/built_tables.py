@@ -36,7 +36,7 @@ AGAIN = "if each change is meant, run: python tests/support/built_tables.py --wr
 
 _PLACES = frozenset({"line", "path"})
 _EXTENDED = (Event, Machine, Outcome, State)
-_OPTIONAL = frozenset({"arguments", "chosen", "data", "parts", "timers", "updates", "when"})
+_OPTIONAL = frozenset({"arguments", "chosen", "data", "impossible", "parts", "timers", "updates", "when"})
 """Fields of these classes that are left out if they are empty."""
 
 
@@ -123,6 +123,7 @@ class _Data:
             if each.name not in _PLACES and (held or not isinstance(value, _EXTENDED) or each.name not in _OPTIONAL):
                 found[each.name] = self.data(held)
         if isinstance(value, JointEvent):
+            found = {name: held for name, held in found.items() if held or name != "arguments"}
             found["ways"] = {way.name: self.data(way) for way in sorted(value.ways, key=lambda way: way.name)}
         for word in ("clauses", "ends", "fails") if not isinstance(value, Override) else ("cells", "ends"):
             if isinstance(found.get(word), dict):  # the order does not matter

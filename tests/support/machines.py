@@ -18,6 +18,9 @@ LEASE = (Path(__file__).parents[2] / "examples" / "models" / "lease.toml").read_
 SAFE = (Path(__file__).parents[2] / "examples" / "models" / "safe.toml").read_text(encoding="utf-8")
 """A safe, whose calls have arguments and which counts wrong codes."""
 
+LEASE = (Path(__file__).parents[2] / "examples" / "models" / "lease.toml").read_text(encoding="utf-8")
+"""A lease, which has a timer."""
+
 DOOR = """\
 [machine]
 name    = "door"

@@ -106,6 +106,12 @@ def _state(chance: random.Random, machine: Machine) -> str:
 def _condition(chance: random.Random, machines: dict[str, Machine]) -> str:
     part = chance.choice(list(machines))
     word = chance.choice(("every", "some", "no"))
+    data = machines[part].data
+    if data and chance.random() < 0.6:
+        variable = data[chance.choice(list(data))]
+        value = variable.text(chance.randint(variable.low, variable.high))
+        comparison = chance.choice(("==", "!=", *(("<", ">=") if variable.number else ())))
+        return f"{word} {part}.{variable.name} {comparison} {value}"
     text = f"{word} {part} is {chance.choice(('', 'not '))}{_state(chance, machines[part])}"
     return f"not ({text})" if chance.random() < 0.2 else text
 

@@ -268,7 +268,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
         starts.append(number[table.initial])
         for state in graph.depth:
             hidden.append([])
-            seen.append([(labels["shows", *table.shows(state)], number[state])])
+            seen.append([(labels["shows", *table.shows(state), *table.values(state)], number[state])])
         for step in graph.transitions:
             event = table.rows[step.row].event
             name = "" if event.kind == "hidden" else event.name

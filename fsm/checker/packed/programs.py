@@ -231,7 +231,7 @@ class Writing:
             self._cells.append(len(self._options))
             options = move.options(local)
             most, same = max(most, len(options)), same or len({to for to, *_ in options}) < len(options)
-            for to, error, done, _ in options:
+            for to, error, done, *_ in options:
                 emitted = len(self._emitted)
                 self._emitted += [self.outputs[output] for output in done.emits]
                 self._options.append((to, self.replies[error] if error else -1, emitted, len(self._emitted)))

@@ -54,7 +54,7 @@ def _row(cells: list[str]) -> str:
 def _cell(cell: Cell) -> str:
     match cell:
         case Moves(outcomes=ways):
-            return "<br>".join(dict.fromkeys(map(_outcome_text, ways)))
+            return "<br>".join(dict.fromkeys(_outcome_text(way) for way in ways if not way.impossible))
         case Ignores():
             return "·"
         case Refuses(codes=codes):

@@ -14,8 +14,9 @@ from fsm.diagrams.draw.markdown_table import markdown
 from fsm.diagrams.draw.picture import Extra, Picture, picture
 from fsm.errors import InputError, plural
 from fsm.machine import Cannot, Event, Machine, Moves, Outcome
-from fsm.machine.conditions import All, At, Condition, Not, Some, with_atoms
+from fsm.machine.conditions import At, Condition, WrittenCondition, with_atoms
 from fsm.machine.product import JointPath, SystemTable
+from fsm.machine.product.composition import JointRun
 from fsm.machine.product.flatten import machine_of
 from fsm.machine.product.system import JointEvent, Part, System
 from fsm.machine.traversal import closure
@@ -54,6 +55,7 @@ def _region(table: SystemTable, part: Part, chosen: Collection[str] | None) -> M
             name=name,
             kind=joint.kind,
             about=joint.about,
+            arguments=joint.arguments,
             cells={
                 state: Moves(outcomes=tuple(own[state]), clause=joint.clause)
                 if state in own
@@ -66,7 +68,8 @@ def _region(table: SystemTable, part: Part, chosen: Collection[str] | None) -> M
     }
     title = f"{part.name}, {plural(len(part.copies), 'copy')}" if part.copies[1:] else part.name
     own_machine = replace(part.machine, name=part.name, title=title, initial=part.initial, profiles={}, profile="")
-    return replace(own_machine, states=states, events=events)
+    data = {name: each for name, each in table.system.data.items() if name.startswith(f"{part.copies[0].name}.")}
+    return replace(own_machine, states=states, events=events, data=data)
 
 
 def _outcomes(
@@ -74,43 +77,33 @@ def _outcomes(
 ) -> Iterator[tuple[str, Outcome]]:
     """Yield what *path* may do to the first copy of *part*, and the condition on other parts."""
     own, copy, whens = table.table_of(part.name), part.copies[0], [joint.when, path.way.when]
-    going: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = [(local, (), ())]
+    start = table.locals(table.initial)
+    going = [JointRun((*start[: copy.digit], local, *start[copy.digit + 1 :]))]
     for move in [each for each in path.moves if each.at == copy.digit]:
         whens.append(move.step.when)
-        over = [run for run in going if run[1]]
-        then = [(emits, option) for here, error, emits in going if not error for option in move.options(here)]
-        going = [*over, *((to, error, (*emits, *done.emits)) for emits, (to, error, done, _) in then)]
+        over = [run for run in going if run.error]
+        then = [(run, option) for run in going if not run.error for option in move.options(run.here[copy.digit])]
+        going = [*over, *(table.composition.after(run, copy.digit, option) for run, option in then)]
 
     def known(atom: Condition) -> Condition | bool:
         return own.states[local] in atom.states if isinstance(atom, At) and atom.copies == (copy.digit,) else atom
 
     left = [with_atoms(each, known) for each in whens if each is not None]
-    when = " and ".join(_text(each, table.system) for each in left if not isinstance(each, bool))
-    for to, error, emits in going if False not in left else ():
-        plain = tuple(output.removesuffix(copy.suffix) for output in emits)
-        yield when, Outcome(name=path.way.name, to=own.states[to], reply=error or path.reply, emits=plain)
-
-
-def _text(condition: Condition, system: System, *, negated: bool = False) -> str:
-    match condition:
-        case Not(of=At(copies=copies, every=every) as at) if len(copies) == 1 or not every:
-            return _text(at, system, negated=True)
-        case Not(of=inner):
-            return f"not ({_text(inner, system)})"
-        case All(of=parts) | Some(of=parts):
-            word = " and " if isinstance(condition, All) else " or "
-            return word.join(
-                f"({_text(each, system)})" if isinstance(each, Some) else _text(each, system) for each in parts
-            )
-        case At(part=part, copies=copies, states=states, every=every):
-            several, known = len(copies) > 1, system.parts[part].machine.states
-            others = [state for state in known if state not in states]
-            inverse = len(others) == 1 < len(states)
-            named = " or ".join(others if inverse else [state for state in known if state in states])
-            quantity = ("no " if negated else "every " if every else "some ") * several
-            return f"{quantity}{part} is {'not ' * (inverse != (negated and not several))}{named}"
-        case _:
-            return str(condition)
+    when = " and ".join(table.system.text(each, joint.arguments) for each in left if not isinstance(each, bool))
+    for run in going if False not in left else ():
+        emits = (output.removesuffix(copy.suffix) for done in run.done for output in done.emits)
+        text = table.system.text(run.condition, joint.arguments)
+        yield (
+            when,
+            Outcome(
+                name=path.way.name,
+                to=own.states[run.here[copy.digit]],
+                reply=run.error or path.reply,
+                emits=tuple(emits),
+                when=WrittenCondition(text=text, means=run.condition) if run.holding else None,
+                updates=table.composition.updates(run),
+            ),
+        )
 
 
 def system_picture(system: System, *, show: Collection[Extra] = (), chosen: Collection[str] | None = None) -> Picture:

@@ -16,9 +16,9 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
             if state not in event.ends and state in machine.states:
                 what = f"event '{event.name}' begins in '{state}', but cannot end there"
                 problems.say_at(line, "FSM111", what, f"state how the call ends: ends = {{ {state} = … }}")
-        met = in_progress(machine, event)
+        met = {machine.hierarchy.in_model(state) for state in in_progress(machine, event)}
         for state, end in event.ends.items():
-            if state not in met:
+            if machine.hierarchy.in_model(state) not in met:
                 what = f"event '{event.name}' ends in '{state}', but is never in progress in that state"
                 led = f"no event leads to it from {' or '.join(begun)}, where the call begins"
                 why = led if begun else "the call never begins"

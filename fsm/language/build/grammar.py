@@ -14,7 +14,6 @@ from fsm.errors import nearest
 from fsm.language.build.problems import Definitions
 from fsm.machine import Kind, Machine, Moves
 from fsm.machine.conditions import (
-    All,
     Compare,
     Condition,
     Emits,
@@ -25,9 +24,10 @@ from fsm.machine.conditions import (
     Replies,
     Sequence,
     SilentOn,
-    Some,
     StateChanges,
     WrittenCondition,
+    all_of,
+    any_of,
 )
 from fsm.machine.terms import COMPARISONS, OPERATORS, Combined, Comparator, Constant, Operator, Read, Term, Variable
 
@@ -110,7 +110,7 @@ class Grammar(ABC):
 
     def _read_conjunction(self) -> Condition:
         parts = self._read_separated("and", self._read_negation)
-        return parts[0] if len(parts) == 1 else All(of=tuple(parts))
+        return all_of(parts)
 
     def _read_negation(self) -> Condition:
         self.depth += 1
@@ -125,7 +125,7 @@ class Grammar(ABC):
                 return inner
             word = self.word("a condition")
             if self.data and (word in self.data or word in OPERATORS or _NUMBER.fullmatch(word)):
-                return self._read_comparison(word)
+                return self.comparison(word)
             return self._read_definition(word) if isinstance(self.define.get(word), str) else self.atom(word)
         finally:
             self.depth -= 1
@@ -134,7 +134,8 @@ class Grammar(ABC):
         if depth > DEEPEST:
             raise ConditionError(f"{self.text!r} is nested too deeply", "split it into several conditions")
 
-    def _read_comparison(self, word: str) -> Condition:
+    def comparison(self, word: str) -> Condition:
+        """Parse a comparison that begins with *word*."""
         left, type_ = self._read_term(word, ())
         comparison = self.peek()
         if comparison not in COMPARISONS:
@@ -359,8 +360,3 @@ def outputs(machine: Machine) -> tuple[str, ...]:
     cells = (cell for both in rows for row in both for cell in row.values())
     moves = (cell for cell in cells if isinstance(cell, Moves))
     return tuple(dict.fromkeys(output for cell in moves for way in cell.outcomes for output in way.emits))
-
-
-def any_of(conditions: Iterable[Condition]) -> Condition:
-    found = tuple(conditions)
-    return found[0] if len(found) == 1 else Some(of=found)

@@ -1,13 +1,28 @@
 """Parse conditions on systems."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from fsm.errors import documented, nearest
-from fsm.language.build.grammar import NOTHING, ConditionError, Grammar, any_of, check_known, outputs
-from fsm.machine.conditions import At, Condition, Emits, EmitsOnly, Happens, Not, Replies, StepEmits
+from fsm.language.build.grammar import NOTHING, ConditionError, Grammar, check_known, outputs
+from fsm.machine.conditions import (
+    At,
+    Compare,
+    Condition,
+    Emits,
+    EmitsOnly,
+    Happens,
+    Not,
+    Replies,
+    StepEmits,
+    all_of,
+    any_of,
+    comparisons_over,
+)
 from fsm.machine.product.system import Copy, Part, System
+from fsm.machine.terms import Read, Variable
 
 PART_WORDS: Final = frozenset(
     {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
@@ -20,14 +35,16 @@ class Scope:
     """The names that a condition may use.
 
     ``meant`` maps each part to its copies, and ``events`` maps each family or RPC to the names of its joint events.
+    ``data`` has the variables of parts by names such as ``till.cash``, and the arguments of a joint event.
     """
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]
     events: Mapping[str, tuple[str, ...]]
+    data: Mapping[str, Variable]
 
 
-def scope(system: System, copy: Copy | None) -> Scope:
+def scope(system: System, copy: Copy | None, arguments: Mapping[str, Variable] = MappingProxyType({})) -> Scope:
     meant = {name: system.related_copies(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -35,15 +52,26 @@ def scope(system: System, copy: Copy | None) -> Scope:
         if joint.of is None or joint.of in those:
             for name in dict.fromkeys(filter(None, (joint.family, joint.rpc))):
                 events.setdefault(name, []).append(joint.name)
-    return Scope(system=system, meant=meant, events={name: tuple(each) for name, each in events.items()})
+    data = {f"{part.name}.{name}": each for part in system.parts.values() for name, each in part.machine.data.items()}
+    known = {name: each for name, each in arguments.items() if name not in system.parts}
+    named = {name: tuple(each) for name, each in events.items()}
+    return Scope(system=system, meant=meant, events=named, data={**known, **data})
 
 
 @dataclass(slots=True, kw_only=True)
 class SystemGrammar(Grammar):
     scope: Scope
+    bound: Mapping[str, Copy] = field(default_factory=dict)
+    """The copies that a comparison is about, if a quantifier selects them."""
+
+    def __post_init__(self) -> None:
+        self.data = self.scope.data
+        Grammar.__post_init__(self)
 
     def atom(self, word: str) -> Condition:
         match word:
+            case "every" | "some" | "no" if self.peek() in self.data:
+                return self._read_comparisons(word, self.peek().partition(".")[0])
             case "every" | "some" | "no":
                 found = self._read_part_state(self._part(self.word("a part")), every=word == "every")
                 return Not(of=found) if word == "no" else found
@@ -59,6 +87,34 @@ class SystemGrammar(Grammar):
                 hint = f"see {documented('reference/system-language')}"
                 raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
         return self._event(word)
+
+    def _read_comparisons(self, quantity: str, part: str) -> Condition:
+        check_known("unknown part", part, self.scope.system.parts, of="parts")
+        start, found = self.next, []
+        for copy in self.scope.meant[part]:
+            self.next, self.bound = start, {part: copy}
+            found.append(self.comparison(self.word("a variable")))
+        self.bound = {}
+        both = all_of(found) if quantity == "every" else any_of(found)
+        return Not(of=both) if quantity == "no" else both
+
+    def comparison(self, word: str) -> Condition:
+        found = Grammar.comparison(self, word)
+        copies: dict[int, None] = {}
+
+        def of_copy(name: str) -> Read:
+            part, _, variable = name.partition(".")
+            if name not in self.scope.data or part not in self.scope.system.parts:
+                return Read(name=name)
+            those = [self.bound[part]] if part in self.bound else self.scope.meant[part]
+            if len(those) != 1:
+                what = f"'{name}' in {self.text!r} could mean any of {len(those)} copies"
+                raise ConditionError(what, f"write 'every {name} …' or 'some {name} …'")
+            copies[those[0].digit] = None
+            return Read(name=f"{those[0].name}.{variable}")
+
+        found = comparisons_over(found, of_copy)
+        return replace(found, copies=tuple(copies)) if isinstance(found, Compare) else found
 
     def _part(self, word: str) -> Part:
         check_known("unknown part", word, self.scope.system.parts, of="parts")
@@ -114,7 +170,8 @@ class SystemGrammar(Grammar):
         return [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
 
     def _event(self, word: str) -> Condition:
-        check_known("unknown name", word, (*self.scope.system.parts, *self.scope.events), of="parts and events")
+        of = "parts, variables and events" if self.data else "parts and events"
+        check_known("unknown name", word, (*self.scope.system.parts, *self.data, *self.scope.events), of=of)
         names = self.scope.events[word]
         if self.take("replies"):
             reply = self.reply(word, self.scope.system.events[names[0]].kind)

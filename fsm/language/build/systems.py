@@ -5,9 +5,9 @@ part. A step with ``every`` becomes one step for each copy. Each condition is bo
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from fsm.errors import InputError
@@ -27,8 +27,9 @@ from fsm.language.vocabularies import (
 )
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition
-from fsm.machine.guards import has_data
+from fsm.machine.guards import reads_arguments_later
 from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System, Variant
+from fsm.machine.terms import Variable
 from fsm.machine.versions import meant
 
 _STEP: Final = re.compile(
@@ -77,7 +78,7 @@ def _condition(
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JointEventBuilder:
     """Builds the events of a written joint event. ``problems`` collects the errors in it."""
 
@@ -86,6 +87,22 @@ class JointEventBuilder:
     name: str
     written: WrittenJoint
     define: Definitions
+
+    @cached_property
+    def arguments(self) -> dict[str, Variable]:
+        """The arguments of the steps.  Two steps that have an argument of the same name get the same value."""
+        known = (each.arguments for each in self.system.events.values() if each.family == self.name)
+        found = dict(next(known, {}))  # a mutant without a step keeps its arguments
+        for step in _steps([self.written, *self.written.ways.values()]):
+            match, parts = _STEP.fullmatch((step.do or "").strip()), self.system.parts
+            part = parts.get(match["part"]) if match and not match["ends"] else None
+            event = part.machine.events.get(match["event"]) if match and part else None
+            for name, each in event.arguments.items() if event else ():
+                if replace(found.setdefault(name, each), about=each.about) != each:
+                    what = f"steps of '{self.name}' have different arguments '{name}'"
+                    hint = "an argument of a joint event has one value: let the machines declare it alike, or rename it"
+                    self.problems.say("FSM712", what, hint)
+        return found
 
     def joints(self) -> Iterator[JointEvent]:
         problems, written, parts = self.problems, self.written, self.system.parts
@@ -112,6 +129,7 @@ class JointEventBuilder:
                 of=copy,
                 rpc=written.rpc or "",
                 when=self._condition(written.when, copy, "when"),
+                arguments=self.arguments,
             )
 
     def _way(self, name: str, way: WrittenWay, copy: Copy | None, *at: str | int) -> JointWay:
@@ -182,7 +200,8 @@ class JointEventBuilder:
             yield PartStep(copy=each, event=name, ends=ends, outcomes=outcomes, when=when, goes_on=step.goes_on)
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
-        return _condition(self.problems, text, scope(self.system, copy), self.define, *at) if text is not None else None
+        within = scope(self.system, copy, self.arguments)
+        return _condition(self.problems, text, within, self.define, *at) if text is not None else None
 
 
 def conditions(written: WrittenSystem) -> Iterator[str]:
@@ -190,16 +209,15 @@ def conditions(written: WrittenSystem) -> Iterator[str]:
     changes = [change for profile in written.profile.values() for change in profile.event.values()]
     joints: list[WrittenJoint | WrittenChange] = [*written.event.values(), *changes]
     for joint in joints:
-        for each in (joint, *joint.ways.values()):
-            yield each.when or ""
-            yield from _step_conditions(each.steps)
+        every = [joint, *joint.ways.values()]
+        yield from (each.when or "" for each in (*every, *_steps(every)))
 
 
-def _step_conditions(steps: list[str | WrittenStep]) -> Iterator[str]:
-    for step in steps:
-        if isinstance(step, WrittenStep):
-            yield step.when or ""
-            yield from _step_conditions(step.steps)
+def _steps(those: Iterable[WrittenJoint | WrittenChange | WrittenWay | WrittenStep]) -> Iterator[WrittenStep]:
+    for each in (step for way in those for step in way.steps):
+        step = WrittenStep.model_validate({"do": each}) if isinstance(each, str) else each
+        yield step
+        yield from _steps([step])
 
 
 MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
@@ -319,9 +337,13 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             first = error.problems[0]
             problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
-        if has_data(machine):
-            what = f"machine '{each.machine}' has data, and parts of systems cannot have data"
-            hint = "name a machine without variables and arguments; what depends on them becomes alternative outcomes"
+        later = [event.name for event in machine.events.values() if reads_arguments_later(event)]
+        if machine.timers or later:
+            has = f"a call '{later[0]}' whose end reads an argument" if later else "timers"
+            what = f"machine '{each.machine}' has {has}, which parts of systems cannot have"
+            hint = (
+                "store the argument in a variable when the call begins" if later else "let a joint event fire instead"
+            )
             problems.say("FSM711", what, hint, "part", name, "machine")
             problems.refuse()
         machine = machine.partly_under(profile)

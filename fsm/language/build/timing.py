@@ -3,7 +3,7 @@
 from fsm.language.build.cells import REST, Sets
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenTimer
-from fsm.machine import Cannot, Machine, Moves, Silent
+from fsm.machine import Cannot, Ignores, Machine, Moves, Silent
 from fsm.machine.timers import Timer, duration, nanoseconds_in
 
 
@@ -76,11 +76,20 @@ def _check_restarts(here: Problems[Written], machine: Machine, timer: Timer) -> 
         ):
             continue
         event = machine.events[name]
-        cells = [cell for state in timer.states for cell in (event.cells[state], event.ends.get(state))]
-        acts = (
-            isinstance(cell, Moves) and any(way.to in timer.states and not way.begins for way in cell.outcomes)
+        cells = [cell for state in timer.states for cell in (event.cells[state], event.ends.get(state)) if cell]
+        acts = [
+            (cell.line, way)
             for cell in cells
-        )
-        if name == timer.event or not any(acts):
+            for way in (cell.outcomes if isinstance(cell, Moves) else ())
+            if way.to in timer.states and not way.begins
+        ]
+        if line := next((cell.line for cell in cells if isinstance(cell, Ignores)), 0):
+            what = f"timer '{timer.name}' restarts on '{name}', which is ignored where it runs"
+            here.say_at(line, "FSM174", what, "write moves with stays = true, or let the timer not run there")
+        elif name == timer.event or not acts:
             what = f"timer '{timer.name}' restarts on '{name}', which never lets it run on"
             here.say("FSM174", what, "leave out the event, or write stays = true where the timer runs", "restarts")
+        for line, way in acts:
+            if "ok" in way.reply and len(way.reply) > 1:
+                what = f"whether '{name}' with outcome '{way.name}' restarts timer '{timer.name}' depends on its reply"
+                here.say_at(line, "FSM174", what, "write an outcome for the reply ok, and another one for errors")

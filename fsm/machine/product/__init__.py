@@ -2,7 +2,8 @@
 
 The state of a system consists of the states of all copies of its parts.  A joint event may happen in different ways.
 Each way combines steps of parts (:meth:`fsm.machine.table.Table.step`) into one step of the system, and is enabled
-only if all these steps are enabled.
+only if all these steps are enabled.  If parts have data, a way also has the conditions and updates of these steps
+(:mod:`fsm.machine.product.composition`), and the state of the system has the values of all variables.
 
 Two reductions keep the product small.  A question about a few copies is answered on their cone of influence, and
 states that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
@@ -11,17 +12,20 @@ states that differ only by interchangeable copies are treated as one (:mod:`fsm.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from msgspec.structs import replace as changed
 
 from fsm.machine import Event
-from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
+from fsm.machine.conditions import At, Compare, Condition, atoms, predicate, with_atoms
+from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress, closed, in_progress
+from fsm.machine.product.composition import Composition, JointRun
 from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
-from fsm.machine.table import Done, Row, Table, Way, tabulate
+from fsm.machine.table import Row, Table, Way, tabulate
+from fsm.machine.terms import DataUpdate, Values
 from fsm.machine.traversal import Numbering
 
 if TYPE_CHECKING:
@@ -31,8 +35,10 @@ if TYPE_CHECKING:
 _Outcome: TypeAlias = tuple[Locals, Way]
 """The new states of the copies in ``JointRow.digits`` after a joint event, and a way without a target."""
 
-JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
-"""The way name, the replies and the outputs of a joint event, and (digit, new state) for each changed copy."""
+JointEffect: TypeAlias = tuple[
+    str, tuple[str, ...], tuple[str, ...], Condition | None, tuple[DataUpdate, ...], tuple[tuple[int, int], ...]
+]
+"""The name, replies, outputs, conditions and updates of a way, and (digit, new state) for each changed copy."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,8 +62,8 @@ class JointPath:
 class JointRow:
     """A joint event in a table.
 
-    ``digits`` are the digits of the copies that the event reads or changes.  ``known`` caches its outcomes by the
-    states of these copies.
+    ``digits`` are the digits of the copies that the event reads or changes.  By the states of these copies, ``known``
+    caches its outcomes, and ``arguments`` the arguments with which it may happen.
     """
 
     joint: JointEvent
@@ -65,6 +71,10 @@ class JointRow:
     paths: tuple[JointPath, ...]
     digits: tuple[int, ...]
     known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
+    arguments: dict[Locals, tuple[Values, ...]] = field(default_factory=dict)
+
+    def key(self, before: Locals) -> Locals:
+        return tuple([before[digit] for digit in self.digits])
 
 
 class SystemTable:
@@ -72,6 +82,7 @@ class SystemTable:
 
     The table has the events that move these copies and the events in *mentioned*.  *tables* may provide tables of the
     parts.  If *orbits* is given, states are replaced by their representatives.
+    With *symbolic*, states have no values, and ways keep their conditions and updates.
     """
 
     def __init__(
@@ -82,25 +93,38 @@ class SystemTable:
         mentioned: Collection[str] = (),
         tables: Mapping[str, Table] | None = None,
         orbits: Orbits | None = None,
+        symbolic: bool = False,
     ) -> None:
         self._copies = copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
         self._tables = tables or tables_of(system)
         self._mentioned = frozenset(mentioned)
+        self._symbolic = symbolic
+        self._owners = [copy.digit for copy in copies for _ in system.parts[copy.part].machine.data]
+        self.composition = Composition(system.data)
         self.joint = [
             each
             for each in map(self._event, system.events.values())
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
         events = (
-            Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
+            Event(
+                name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc, arguments=joint.arguments
+            )
             for joint in (each.joint for each in self.joint)
         )
         self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(events))
+        self.data = self._effects_on_data()
+        self.beyond_scope: dict[tuple[int, int], int] = {}
+        """The number of ways that lead out of the scope of a variable, by state and row."""
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}
-        beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
+        beginning: Locals = tuple(
+            self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies
+        )
+        if self.data is not None and not symbolic:
+            beginning += tuple(each.initial for each in self.data.variables)
         self.orbits = orbits
         inside = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in inside if isinstance(table, InProgress)}
@@ -110,15 +134,27 @@ class SystemTable:
         self.states: list[str] = []
         self.initial = self.number(beginning)
 
+    def _effects_on_data(self) -> DataEffects | None:
+        variables = self.system.data
+        if not (self.cone.intersection(self._owners) or any(row.event.arguments for row in self.rows)):
+            return None
+        owned = zip(variables.items(), self._owners, strict=True)
+        # The values of other copies do not change.
+        data = {name: each if own in self.cone else replace(each, beyond="error") for (name, each), own in owned}
+        return DataEffects(data, (row.event for row in self.rows))
+
     def folded(self, orbits: Orbits) -> SystemTable:
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=self._tables, orbits=orbits)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
         event = self.joint[row]
         before = self._locals[state]
-        known = event.known.get(tuple([before[digit] for digit in event.digits]))
+        key = tuple([before[digit] for digit in event.digits])
+        known = event.known.get(key)
         if known is None:
             known = self._cached_outcomes(event, before)
+        if self.data is not None and not self._symbolic:
+            return self._ways_with_values(state, row, known, self.data)
         ways = []
         for locals_, way in known:
             after = list(before)
@@ -126,6 +162,33 @@ class SystemTable:
                 after[digit] = local
             ways.append(changed(way, to=self.number(tuple(after))))
         return tuple(ways)
+
+    def _ways_with_values(
+        self, state: int, row: int, known: tuple[_Outcome, ...], data: DataEffects
+    ) -> tuple[Way, ...]:
+        event, before, values = self.joint[row], self._locals[state], self.values(state)
+        key, ways = event.key(before), [changed(way, to=place) for place, (_, way) in enumerate(known)]
+        if key not in event.arguments:
+            event.arguments[key] = data.combinations(row, ways)
+        found: dict[tuple[int, Values], list[Values]] = {}
+        self.beyond_scope[state, row] = 0
+        for arguments in event.arguments[key]:
+            for way, after in data.outcomes(ways, row, values, arguments) or ():
+                if data.in_range(after):
+                    found.setdefault((way.to, after), []).append(arguments)
+                else:
+                    self.beyond_scope[state, row] += 1
+        made = []
+        for (place, new), given in found.items():
+            locals_, way = known[place]
+            moved = dict(zip(event.digits, locals_, strict=True))
+            locals_ = tuple(moved.get(digit, before[digit]) for digit in range(len(self._copies)))
+            to = self.number((*locals_, *cast("Locals", new)))
+            made.append(changed(way, to=to, when=None, updates=(), given=tuple(given)))
+        return tuple(made)
+
+    def values(self, state: int) -> Values:
+        return self._locals[state][len(self._copies) :]
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
         """Return the effects of *event*, or of some of its *ways*, without adding states to the table."""
@@ -135,19 +198,22 @@ class SystemTable:
                 way.name,
                 way.reply,
                 way.emits,
+                way.when,
+                way.updates,
                 tuple((digit, to) for digit, to in zip(row.digits, locals_, strict=True) if to != before[digit]),
             )
             for locals_, way in (self._outcomes(row, before, ways) if ways else self._cached_outcomes(row, before))
         )
 
     def _cached_outcomes(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
-        key = tuple(before[digit] for digit in event.digits)
+        key = event.key(before)
         found = event.known.get(key)
         if found is None:
             # If several outcomes differ only in the names of the outcomes of the parts, keep only one of them.
             different: dict[object, _Outcome] = {}
             for locals_, way in self._outcomes(event, before):
-                different.setdefault((locals_, way.name, way.reply, way.emits), (locals_, way))
+                same = locals_, way.name, way.reply, way.emits, way.when, way.updates
+                different.setdefault(same, (locals_, way))
             found = event.known[key] = tuple(different.values())
         return found
 
@@ -156,26 +222,17 @@ class SystemTable:
 
         *state* is the target of each way.  The result is empty if no call takes time.
         """
-        before = self._locals[state]
-        enabled = _enabled_paths(self.joint[row], before) if self.timed else ()
+        enabled = self._enabled(self.joint[row], self._locals[state]) if self.timed else ()
         return tuple(
             Way(index=-1, name=path.way.name, to=state, reply=(), emits=())
-            for path in enabled
-            if _runs(path.moves, before, blocked=True)
+            for path, start in enabled
+            if self.composition.runs(path.moves, start, blocked=True)
         )
 
-    def met(self, state: int, row: int) -> dict[tuple[JointMove, int], None]:
-        """Return the moves that *row* may make in *state*, each with the states in which its copy may then be."""
-        found: dict[tuple[JointMove, int], None] = {}
-        for path in _enabled_paths(self.joint[row], before := self._locals[state]):
-            going = {before: None}
-            for move in path.moves:
-                taken = [here for here in going if move.when(here)]
-                found |= dict.fromkeys((move, here[move.at]) for here in taken)
-                then = ((here, to) for here in taken for to, error, *_ in move.options(here[move.at]) if not error)
-                going = dict.fromkeys(here for here in going if not move.when(here))
-                going |= dict.fromkeys((*here[: move.at], to, *here[move.at + 1 :]) for here, to in then)
-        return found
+    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, JointRun]]:
+        """Yield the moves that *row* may make in *state*, each with the runs before it."""
+        for path, start in self._enabled(self.joint[row], self._locals[state]):
+            yield from self.composition.met(path.moves, start)
 
     def beyond(self) -> SystemTable:
         """Return a copy of this table in which calls may also end in ways that the model does not specify."""
@@ -185,8 +242,8 @@ class SystemTable:
     def bare(self, state: int) -> int:
         return state
 
-    def settled(self, state: int) -> str:
-        return self.states[state]
+    def settled(self, state: int) -> tuple[str, Values]:
+        return self.states[state], self.values(state)
 
     def idle(self, state: int) -> bool:
         locals_ = self._locals[state]
@@ -241,8 +298,10 @@ class SystemTable:
 
     def seen(self, locals_: Locals) -> int:
         beginning = self._locals[self.initial]
-        inside = (locals_[digit] if digit in self.cone else local for digit, local in enumerate(beginning))
-        return self.number(tuple(inside))
+        digits = (*range(len(self._copies)), *self._owners)
+        return self.number(
+            tuple(locals_[at] if digits[at] in self.cone else local for at, local in enumerate(beginning))
+        )
 
     def _event(self, joint: JointEvent) -> JointRow:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
@@ -266,7 +325,12 @@ class SystemTable:
 
     def _test(self, condition: Condition | None) -> Test:
         condition = self.tested(condition)
-        return _always if condition is None else predicate(condition, self._part_test)
+        if condition is None:
+            return _always
+        tests = {each: self._part_test(each) for each in atoms(condition) if isinstance(each, At)}
+        if any(isinstance(each, Compare) for each in atoms(condition)):
+            return lambda here: with_atoms(condition, lambda atom: tests[atom](here) if isinstance(atom, At) else atom)
+        return predicate(condition, lambda atom: tests[atom])  # type: ignore[index]  # all atoms are about states
 
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
@@ -275,9 +339,7 @@ class SystemTable:
         holds, locals_ = self._part_test(condition), self._locals
         return lambda state: holds(locals_[state])
 
-    def _part_test(self, condition: Atom) -> Test:
-        if not isinstance(condition, At):
-            raise TypeError(f"{condition} is not about the states of parts")
+    def _part_test(self, condition: At) -> Callable[[Locals], bool]:
         states = self._tables[condition.part].states
         those = frozenset(number for number, state in enumerate(states) if state in condition.states)
         copies = condition.copies
@@ -288,11 +350,31 @@ class SystemTable:
         return lambda here: enough(here[copy] in those for copy in copies)
 
     def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[_Outcome]:
-        for path in _enabled_paths(event, before):
-            for here, done, failed in _runs(path.moves, before) if not ways or path.way.name in ways else ():
-                emits = tuple(output for each in done for output in each.emits)
-                way = Way(index=-1, name=path.way.name, to=-1, reply=failed or path.reply, emits=emits, done=done)
-                yield tuple(here[digit] for digit in event.digits), way
+        for path, start in self._enabled(event, before):
+            for run in self.composition.runs(path.moves, start) if not ways or path.way.name in ways else ():
+                when = run.condition if run.holding else None
+                if when is None or not self._symbolic or self.satisfiable(when, event.joint.name):
+                    way = Way(
+                        index=-1,
+                        name=path.way.name,
+                        to=-1,
+                        reply=run.error or path.reply,
+                        emits=tuple(output for each in run.done for output in each.emits),
+                        done=run.done,
+                        when=when,
+                        updates=self.composition.updates(run) if run.values else (),
+                    )
+                    yield event.key(run.here), way
+
+    def satisfiable(self, condition: Condition, event: str) -> bool:
+        return self.data is None or self.data.possible(condition, self.row[event])
+
+    def _enabled(self, event: JointRow, here: Locals) -> Iterator[tuple[JointPath, JointRun]]:
+        happens = event.when(here)
+        for path in event.paths if happens is not False else ():
+            if (taken := path.when(here)) is not False:
+                holding = tuple([each for each in (happens, taken) if not isinstance(each, bool)])
+                yield path, JointRun(here, holding=holding)
 
 
 TransitionSystem: TypeAlias = Table | SystemTable
@@ -302,41 +384,15 @@ def _always(_here: Locals) -> bool:
     return True
 
 
-def _enabled_paths(row: JointRow, here: Locals) -> list[JointPath]:
-    return [path for path in row.paths if path.when(here)] if row.when(here) else []
-
-
-_Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
-
-
-def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
-    going: list[_Run] = [(before, (), ())]
-    ended: list[_Run] = []
-    for move in moves:
-        following: list[_Run] = []
-        for run in going:
-            here, done, _ = run
-            if not move.when(here):
-                following.append(run)
-                continue
-            heard, at = move.heard(here), move.at
-            options = move.options(here[at])
-            for to, error, delivered, undelivered in (*options, *move.blocked(here[at])) if blocked else options:
-                after = here if to == here[at] else (*here[:at], to, *here[at + 1 :])
-                (ended if error else following).append((after, (*done, delivered if heard else undelivered), error))
-        going = following
-    return [*going, *ended]
-
-
 def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
     known: dict[int, Table] = {}
     for part in system.parts.values():
         if id(part.machine) not in known:
-            known[id(part.machine)] = closed(in_progress(tabulate(part.machine), overlap))
+            known[id(part.machine)] = closed(in_progress(replace(tabulate(part.machine), data=None), overlap))
     return {name: known[id(part.machine)] for name, part in system.parts.items()}
 
 
 def read(condition: Condition | None) -> frozenset[int]:
     """Return ``Copy.digit`` for each copy on whose state *condition* depends."""
     parts = atoms(condition) if condition else ()
-    return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)
+    return frozenset(digit for part in parts if isinstance(part, At | Compare) for digit in part.copies)

@@ -72,6 +72,8 @@ class Crowd:
     def __init__(self, system: System, fewer: System, part: str) -> None:
         self._part = system.parts[part]
         self._table = SystemTable(system, mentioned=system.events)
+        if self._table.data is not None:
+            raise NoCrowdError("parts have data")
         if len(self._part.copies) != SHOWN:
             raise NoCrowdError(f"'{part}' belongs to a part that itself has several copies")
         _, one, other = self._part.copies
@@ -224,7 +226,7 @@ class Crowd:
             yield self._with_requirement(course, Not(of=when))
             course = self._with_requirement(course, when)
         heard = self._translate_optional(move.part.heard, course.local)
-        for to, error, done, _ in move.options(course.local):
+        for to, error, done, *_ in move.options(course.local):
             moved = unheard = replace(course, local=to, error=error)
             if done.emits:
                 moved = moved if heard is None else self._with_requirement(moved, heard)

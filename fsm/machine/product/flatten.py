@@ -12,9 +12,11 @@ from typing import Final
 
 from fsm.errors import InputError, refused
 from fsm.machine import LEVELS, Cannot, Cell, Machine, Moves, Outcome, Silent, State
+from fsm.machine.conditions import All, Condition, Not, WrittenCondition, all_of, any_of
 from fsm.machine.evidence import used_cell
 from fsm.machine.product import SystemTable
-from fsm.machine.product.system import System
+from fsm.machine.product.composition import JointRun
+from fsm.machine.product.system import JointMove, System
 from fsm.machine.table import Done, Way
 from fsm.trace import shown_text
 
@@ -27,6 +29,7 @@ def machine_of(model: Machine | System, profile: str | None = None) -> Machine:
     """Return *model* if it is a machine, and otherwise a machine whose states are the joint states of the system.
 
     *profile* is applied to a system only.  A joint state shows what each part shows, as in ``door=OPEN lock=LOCKED``.
+    The variables of parts have names such as ``till.cash``.
     A cell has the clause of the joint event, or a weaker clause of a cell that a step of it uses.  Raise
     :class:`InputError` if there are more than :data:`JOINT` states, ``ValueError`` for an unknown profile, and
     ``TypeError`` for anything else.
@@ -43,7 +46,7 @@ def machine_of(model: Machine | System, profile: str | None = None) -> Machine:
     if not isinstance(model, System):
         raise TypeError(f"{model!r} is not a machine or a system; read a file with fsm.load or fsm.load_system")
     system = model.under(profile)
-    table = SystemTable(system)
+    table = SystemTable(system, symbolic=True)
     what = f"the system has more than {JOINT:,} joint states, which are too many for one machine"
     hint = "use a system with fewer copies or the machine of one part; 'fsm check' accepts systems of any size"
     refusal = refused(system.path or system.name, "FSM720", what, hint)
@@ -70,7 +73,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     >>> flat.initial, flat.states[flat.initial].shows == load_system("examples/models/systems/house.toml").shows({})
     ('the beginning', True)
     """
-    table = SystemTable(system)
+    table = SystemTable(system, symbolic=True)
     what = f"the system has more than {most} states, which are too many for one machine"
     hint = "use --parts to reduce the number of copies, or name the machine of one part instead of the system"
     refusal = refused(system.path or system.name, "FSM602", what, hint)
@@ -116,6 +119,7 @@ def _flattened(
         states={each.name: each for each in states},
         events={row.event.name: replace(row.event, cells=cells[row.index]) for row in table.rows},
         clauses=system.clauses,
+        data=system.data,
         path=system.path,
     )
 
@@ -146,7 +150,15 @@ def _cell(table: SystemTable, state: int, row: int, name: Callable[[int], str]) 
         return Cannot(clause=clause)
     return Moves(
         outcomes=tuple(
-            Outcome(name=own, to=name(way.to), reply=way.reply, emits=way.emits)
+            Outcome(
+                name=own,
+                to=name(way.to),
+                reply=way.reply,
+                emits=way.emits,
+                when=_written(table, row, way.when) if way.when else None,
+                updates=way.updates,
+                chosen=way.when is not None,
+            )
             for own, way in zip(_names(ways), ways, strict=True)
         ),
         clause=clause,
@@ -155,24 +167,50 @@ def _cell(table: SystemTable, state: int, row: int, name: Callable[[int], str]) 
 
 def _judged_cell(table: SystemTable, state: int, row: int, name: Callable[[int], str]) -> Cell:
     joint, copies, parts = table.joint[row].joint, table.system.copies, table.system.parts
-    met = table.met(state, row)
-    clauses = (cell.clause for move, local in met if (cell := move.cell(local)))
+    met = list(table.met(state, row))
+    clauses = (cell.clause for move, run in met if (cell := move.cell(run.here[move.at])))
     clause = min((joint.clause, *clauses), key=lambda each: LEVELS.index(each.level))
     # A hidden event that is unspecified could lead anywhere at any time, so that a judge would accept everything.
-    if joint.kind != "hidden" and any(move.unspecified(local) for move, local in met):
+    silence = list(_silence(table, joint.name, met)) if joint.kind != "hidden" else []
+    if All(of=()) in silence:
         return Silent(clause=clause)
     cell = _cell(table, state, row, name)
-    if not isinstance(cell, Moves):
-        return replace(cell, clause=clause)
     known = Counter[str]()
     outcomes = []
-    for outcome, way in zip(cell.outcomes, table.step(state, row), strict=True):
+    ways = table.step(state, row)
+    for outcome, way in zip(cell.outcomes if isinstance(cell, Moves) else (), ways, strict=True):
         used = (used_cell(parts[copies[done.digit].part].machine, done) for done in way.done if done.event)
         deviation = next((each.deviation for each in used if each.deviation), None)
         known[outcome.name] += 1
         own = f"{outcome.name} ({known[outcome.name]})" if known[outcome.name] > 1 else outcome.name
-        outcomes.append(replace(outcome, name=own, deviation=deviation))
-    return replace(cell, outcomes=tuple(outcomes), clause=clause)
+        holding = ([way.when] if way.when else []) + ([Not(of=any_of(silence))] if silence else [])
+        when = all_of(holding) if holding else None
+        written = _written(table, row, when) if when else None
+        outcomes.append(replace(outcome, name=own, deviation=deviation, when=written))
+    if not outcomes and not silence:
+        return replace(cell, clause=clause)
+    guards = [way.when for way in ways if way.when]
+    rest = Not(of=any_of([*silence, *guards]))
+    if len(guards) == len(ways) and table.satisfiable(rest, joint.name):
+        impossible = _written(table, row, rest)
+        outcomes.append(Outcome(name="cannot", to=name(state), when=impossible, chosen=True, impossible=True))
+    return Moves(outcomes=tuple(outcomes), clause=clause)
+
+
+def _silence(table: SystemTable, event: str, met: list[tuple[JointMove, JointRun]]) -> Iterator[Condition]:
+    """Yield the conditions under which a move of *event* is unspecified.  An empty condition always holds."""
+    for move, run in met:
+        local = run.here[move.at]
+        if move.unspecified(local):
+            yield run.condition
+        elif (uncovered := move.uncovered(local)) is not None:
+            condition = All(of=(*run.holding, table.composition.now(run, uncovered)))
+            if table.satisfiable(condition, event):
+                yield condition
+
+
+def _written(table: SystemTable, row: int, condition: Condition) -> WrittenCondition:
+    return WrittenCondition(text=table.system.text(condition, table.joint[row].joint.arguments), means=condition)
 
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:

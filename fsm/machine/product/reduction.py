@@ -84,7 +84,9 @@ class Influence:
         table, without = self.tables[part], self._system.parts[part].without
         row = table.end[table.row[event]] if ends else table.row[event]
         ways = [tuple(offered(table.step(state, row) or (), outcomes, without)) for state in range(len(table.states))]
-        return not all(ways), any(reply != "ok" for each in ways for way in each for reply in way.reply)
+        # The data may exclude any way, for example because it leads out of a scope.
+        guarded = any(way.when or way.updates for each in ways for way in each)
+        return guarded or not all(ways), any(reply != "ok" for each in ways for way in each for reply in way.reply)
 
 
 class WaitsFor(NamedTuple):
@@ -323,7 +325,7 @@ def commute(one: JointMove, two: JointMove) -> bool:
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
         if other.at in {*reads, move.at} or any(
-            error for local in range(move.states) for _, error, _, _ in move.options(local)
+            option.errors for local in range(move.states) for option in move.options(local)
         ):
             return False
     return not (one.emitted() and two.emitted())

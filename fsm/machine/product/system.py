@@ -10,14 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from fsm.errors import InputError
 from fsm.machine import Cell, Clause, Kind, Machine
-from fsm.machine.conditions import Condition
+from fsm.machine.conditions import (
+    All,
+    At,
+    Compare,
+    Condition,
+    Not,
+    Some,
+    comparisons_over,
+)
 from fsm.machine.table import Done, Table, Way
+from fsm.machine.terms import Constant, DataUpdate, Read, Term, Variable, substituted
 from fsm.machine.versions import conflict, meant
 
 BEGINNING: Final = "the beginning"  # name of the system state in which every copy is in its initial state
@@ -94,7 +103,7 @@ class JointEvent:
     """An event in which parts take steps together.
 
     If each copy of a part has its own version of the event, ``of`` is the copy that this version belongs to, and all
-    versions have the same ``family``.
+    versions have the same ``family``.  The event has the ``arguments`` of its steps.
     """
 
     name: str
@@ -106,6 +115,7 @@ class JointEvent:
     of: Copy | None = None
     rpc: str = ""
     when: Condition | None = None
+    arguments: Mapping[str, Variable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +195,15 @@ class System:
     def copies(self) -> tuple[Copy, ...]:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
+    @property
+    def data(self) -> dict[str, Variable]:
+        """The variables of all copies, such as ``till.1.cash``."""
+        found = {}
+        for copy in self.copies:
+            for name, variable in self.parts[copy.part].machine.data.items():
+                found[f"{copy.name}.{name}"] = replace(variable, name=f"{copy.name}.{name}")
+        return found
+
     def shows(self, states: Mapping[str, str]) -> str:
         """Return the value that the system shows when it is treated as one machine.
 
@@ -196,6 +215,40 @@ class System:
         """
         now = ((copy.name, states.get(copy.name), self.parts[copy.part].initial) for copy in self.copies)
         return ", ".join(f"{name} {state}" for name, state, initial in now if state not in {None, initial}) or BEGINNING
+
+    def text(self, condition: Condition, arguments: Mapping[str, Variable] = {}) -> str:
+        """Return *condition* in words that conditions on systems have.
+
+        >>> from fsm.language.library import load_system
+        >>> system = load_system("examples/models/systems/house.toml")
+        >>> system.text(system.events["arm"].when)
+        'no door is open'
+        """
+        match condition:
+            case Not(of=At(copies=copies, every=every) as at) if len(copies) == 1 or not every:
+                return self._at_text(at, negated=True)
+            case Not(of=inner):
+                return f"not ({self.text(inner, arguments)})"
+            case All(of=parts) | Some(of=parts):
+                word = " and " if isinstance(condition, All) else " or "
+                texts = [self.text(each, arguments) for each in parts]
+                return word.join(
+                    f"({text})" if isinstance(each, Some) else text for each, text in zip(parts, texts, strict=True)
+                )
+            case At():
+                return self._at_text(condition)
+            case Compare():
+                return condition.text({**self.data, **arguments})
+            case _:
+                return str(condition)
+
+    def _at_text(self, at: At, *, negated: bool = False) -> str:
+        several, known = len(at.copies) > 1, self.parts[at.part].machine.states
+        others = [state for state in known if state not in at.states]
+        inverse = len(others) == 1 < len(at.states)
+        named = " or ".join(others if inverse else [state for state in known if state in at.states])
+        quantity = ("no " if negated else "every " if at.every else "some ") * several
+        return f"{quantity}{at.part} is {'not ' * (inverse != (negated and not several))}{named}"
 
     def related_copies(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
         """Return the copies of *part* that own *copy*, are owned by it, or have an owner in common with it.
@@ -212,9 +265,22 @@ class System:
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, indexed by digit.  Copies outside the cone stay in their initial states."""
 
-Test: TypeAlias = Callable[[Locals], bool]
-_Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""The new state after a move, the errors that end the event, and the step with and without outputs."""
+Test: TypeAlias = "Callable[[Locals], bool | Condition]"
+"""Tells whether a condition holds, or returns the part of it that depends on data."""
+
+
+class Option(NamedTuple):
+    """A possible result of a move: the new state, the errors that end the event, and the step.
+
+    ``silent`` is the step without outputs.  The data must satisfy ``when``, and ``updates`` change them.
+    """
+
+    to: int
+    errors: tuple[str, ...]
+    done: Done
+    silent: Done
+    when: Condition | None = None
+    updates: tuple[DataUpdate, ...] = ()
 
 
 class JointMove:
@@ -241,7 +307,13 @@ class JointMove:
         self._ends = call and not step.goes_on
         self._table = table
         self._row = table.end[row] if step.ends else row
-        self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
+        begun = (
+            DataUpdate(variable=name, term=Constant(value=each.initial), text=each.text(each.initial))
+            for name, each in part.machine.data.items()
+        )
+        self._reset = Way(
+            index=-1, name="", to=table.states.index(part.initial), reply=(), emits=(), updates=tuple(begun)
+        )
 
     def cell(self, local: int) -> Cell | None:
         """Return the cell that the move uses, or ``None`` if it is a reset or the end of a call is not specified."""
@@ -251,6 +323,22 @@ class JointMove:
         """Check whether the machine is silent about the move, or the table leaves out a result of it."""
         return self._row >= 0 and (self._table.step(local, self._row) is None or bool(self.blocked(local)))
 
+    def uncovered(self, local: int) -> Condition | None:
+        """Return the condition on data under which the machine does not say what happens, if there may be one."""
+        ways = self._table.step(local, self._row) if self._row >= 0 else ()
+        guards = [self._named(way.when) for way in ways or () if way.when]
+        return Not(of=Some(of=tuple(guards))) if guards and len(guards) == len(ways or ()) else None
+
+    def _named(self, condition: Condition) -> Condition:
+        """Return a condition on data of the part with the names that these have in the system."""
+        return comparisons_over(condition, self._read, (self.at,))
+
+    def _read(self, name: str) -> Term:
+        return Read(name=self._variable(name) if name in self.part.machine.data else name)
+
+    def _variable(self, name: str) -> str:
+        return f"{self.step.copy.name}.{name}"
+
     @property
     def key(self) -> tuple[object, ...]:
         """A cache key for the move.  In one system table, moves with the same key have the same options."""
@@ -258,9 +346,9 @@ class JointMove:
 
     def _all_outputs(self) -> dict[tuple[str, ...], None]:
         options = (option for local in range(self.states) for option in self.options(local))
-        return {done.emits: None for _, _, done, _ in options if done.emits}
+        return {option.done.emits: None for option in options if option.done.emits}
 
-    def _options(self, local: int, *, blocked: bool = False) -> tuple[_Option, ...]:
+    def _options(self, local: int, *, blocked: bool = False) -> tuple[Option, ...]:
         if self._row < 0:
             ways: Iterable[Way] = () if blocked else (self._reset,)
         else:
@@ -268,10 +356,10 @@ class JointMove:
         possible = offered(ways, self.step.outcomes, self.part.without)
         return tuple(option for way in possible for option in self._options_of_way(local, way))
 
-    def _blocked_options(self, local: int) -> tuple[_Option, ...]:
+    def _blocked_options(self, local: int) -> tuple[Option, ...]:
         return self._options(local, blocked=True)
 
-    def _options_of_way(self, local: int, way: Way) -> Iterator[_Option]:
+    def _options_of_way(self, local: int, way: Way) -> Iterator[Option]:
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,
@@ -286,10 +374,15 @@ class JointMove:
         )
         silent = structs.replace(done, emits=())
         errors = tuple(reply for reply in way.reply if reply != "ok") if self._ends else ()
+        when = self._named(way.when) if way.when else None
+        updates = tuple(
+            DataUpdate(variable=self._variable(each.variable), term=substituted(each.term, self._read), text=each.text)
+            for each in way.updates
+        )
         if len(errors) < len(way.reply) or not way.reply:
-            yield way.to, (), done, silent
+            yield Option(way.to, (), done, silent, when, updates)
         if errors:
-            yield way.to, errors, done, silent
+            yield Option(way.to, errors, done, silent, when, updates)
 
 
 def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:

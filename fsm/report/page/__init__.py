@@ -21,6 +21,8 @@ from fsm.machine import Machine, evidence
 from fsm.machine.claims import Property
 from fsm.machine.evidence import Checked, Examined, Run
 from fsm.machine.findings import Finding, Judgement, Violation, WatchedProperty
+from fsm.machine.product import SystemTable
+from fsm.machine.product.flatten import machine_of
 from fsm.machine.product.system import System
 from fsm.monitor.judgement import Judged, without_profile
 from fsm.monitor.judgement.part import Step, Story
@@ -36,6 +38,8 @@ from fsm.trace import Line, seen_at
 
 
 def model_page(model: Machine | System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
+    if isinstance(model, System) and SystemTable(model).data is not None:
+        model = machine_of(model, profile)  # the page walks through systems without data only
     title = f"{model.name}: {model.title}"
     properties = property_data(examined)
     shown: dict[str, Json]

@@ -300,7 +300,7 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
                 "outcome": done.outcome,
                 "emits": [output.removesuffix(move.step.copy.suffix) for output in done.emits],
             }
-            for to, error, done, _ in move.options(local)
+            for to, error, done, *_ in move.options(local)
         ]
         for local in range(move.states)
     ]
