@@ -38,7 +38,7 @@ class CompletePlan(Plan):
 
     @property
     def mistakable(self) -> Iterator[Point]:
-        """All states with values in the ranges, reachable or not, unless there are too many. A wrong SUT may be there."""
+        """All states with all values in the ranges, reachable or not, unless there are too many."""
         ranges = [range(each.low, each.high + 1) for each in (self.table.data.variables if self.table.data else ())]
         if isinstance(self.valued, ValuedTable) and self.valued.size * prod(map(len, ranges)) <= DISTINGUISHED:
             for state, values in product(self.valued.anywhere, product(*ranges)):
