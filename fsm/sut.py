@@ -239,8 +239,15 @@ class SelfClocked(Clocked, Protocol):
 class Tidy(Protocol):
     """A SUT that knows whether a test has left something behind that it should have ended."""
 
-    def leftovers(self) -> str:
-        """End the test, and return a description of what it has left behind, or an empty string."""
+    def leftovers(self, expected: Callable[..., str]) -> str:
+        """End the test, and return a description of what it has left behind, or an empty string.
+
+        ``expected(shows, fields, call)`` returns what is legal instead of *shows* and *fields*, or an empty string, if
+        no step has followed, except perhaps *call*, which may be empty.
+        """
+
+    def unjudged(self) -> bool:
+        """Return whether what the SUT shows has changed after the end of a test, and nothing says if this is legal."""
 
 
 @runtime_checkable

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from math import inf
@@ -24,7 +26,9 @@ from fsm.conformance.virtual_loop import RESOLUTION, WAIT, VirtualLoop
 from fsm.errors import refused
 from fsm.machine import Machine, Moves, Outcome
 from fsm.machine.terms import Argument
+from fsm.machine.timers import duration
 from fsm.sut import SUT, AsyncSUT, BrokenError, UnsupportedError, UntimelyError, arranger
+from fsm.trace import shown_text
 
 CANCELLED: Final = "cancelled"  # name of the outcome for which the test cancels the call
 
@@ -92,6 +96,10 @@ class Asynchronous:
         self._waited = ""
         self.arranging = ""  # words for how the outcome of the last step was arranged
         self._time = 0.0  # of the loop, when passed() was called last
+        # If close is not an event, or an event lets time pass, the model does not say what may follow after the end.
+        modelled = not hasattr(like, "close") or ("close" in machine.events and not hasattr(like, "do"))
+        self._judged = modelled and not _may_call_next_timer(like if isinstance(like, type) else type(like))
+        self._unjudged = False
         for name in ("outputs", "fields", "record", "costly", "never", "unasked"):
             if hasattr(like, name):  # The kit recognizes optional methods by their presence.
                 setattr(self, name, lambda *args, of=name: getattr(self._sut, of)(*args))
@@ -193,29 +201,55 @@ class Asynchronous:
     def waited(self) -> str:
         return self._waited
 
-    def leftovers(self) -> str:
+    def unjudged(self) -> bool:
+        return self._unjudged
+
+    def leftovers(self, expected: Callable[..., str] = lambda *_: "") -> str:
         if self._loop.is_closed():  # An error has ended the test already.
             return ""
-        loop = self._loop
-        found: list[str] = []
+        try:
+            return next(self._leftovers(expected), "")
+        finally:  # also if close does not return
+            self._note_waiting()
+            self._loop.close()
+
+    def _leftovers(self, expected: Callable[..., str]) -> Iterator[str]:
+        loop, last = self._loop, self._loop.time()
         try:
             self._cancel_calls()
             if hasattr(self._sut, "close"):
                 self._run("close", self._sut.close)
+            before = self._look()
             for _ in range(LATE):
                 loop.settle(until=(when := loop.next_timer()))
                 if when is None or loop.time() < when:
                     break
+                if late := self._late_change(before, expected):
+                    yield f"{late}, {duration(round((loop.time() - last) * 10**9))} after the last step"
         except (Exception, SystemExit) as error:  # noqa: BLE001  (all are findings)
-            found.append(str(error) if isinstance(error, BrokenError) else f"close {raised(error)}")
+            yield str(error) if isinstance(error, BrokenError) else f"close {raised(error)}"
         for task in (each for each in loop.tasks if not each.done()):
             name = getattr(task.get_coro(), "__qualname__", "a task")
-            found.append(f"the task {name} has not ended; it waits{_where(task)}")
-        found += loop.faults
-        found += [f"nobody retrieved an exception: the SUT {raised(error)}" for error in loop.unretrieved()]
-        self._note_waiting()
-        loop.close()
-        return found[0] if found else ""
+            yield f"the task {name} has not ended; it waits{_where(task)}"
+        yield from loop.faults
+        yield from (f"nobody retrieved an exception: the SUT {raised(error)}" for error in loop.unretrieved())
+
+    def _look(self) -> tuple[str, Mapping[str, Argument]] | None:
+        """Return the state and the fields that the object shows after its end, or ``None`` if it shows none."""
+        with suppress(Exception, SystemExit):
+            return shown_text(self._sut.shows()), {**self._sut.fields()} if hasattr(self._sut, "fields") else {}
+        return None
+
+    def _late_change(self, before: tuple[str, Mapping[str, Argument]] | None, expected: Callable[..., str]) -> str:
+        """Describe a change since *before* that no event explains. Note it instead if the model cannot judge it."""
+        if before is None or (now := self._look()) is None or now == before:
+            return ""
+        self._unjudged = self._unjudged or not self._judged
+        call = "close" if hasattr(self._sut, "close") else ""
+        if not self._judged or expected(*before, call) or not (legal := expected(*now, call)):
+            return ""
+        shown = ", ".join([now[0], *(f"{name} = {value}" for name, value in now[1].items())])
+        return f"the SUT shows {shown} after a timer fired; expected {legal}"
 
     def close(self) -> None:
         if not self._loop.is_closed():
@@ -336,6 +370,14 @@ class Asynchronous:
 async def _called(method: Callable[..., object], *args: str) -> object:
     found = method(*args)
     return await found if inspect.isawaitable(found) else found
+
+
+def _may_call_next_timer(kind: type) -> bool:
+    try:
+        modules = [sys.modules[each.__module__] for each in kind.__mro__ if each is not object]
+        return any(next_timer.__name__ in inspect.getsource(each) for each in modules)
+    except (KeyError, OSError, TypeError):  # The source is not known.
+        return True
 
 
 def _is_background(waiting: Waiting) -> bool:

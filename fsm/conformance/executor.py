@@ -269,8 +269,8 @@ class Execution:
     def finish(self) -> None:
         """End the test. If there is a property, first take the steps that fairness requires, and then check it."""
         if self.watch is None:
-            if self._tidy is not None and (left := self._tidy.leftovers()) and not self.failed:
-                raise self._failure_error(Failure(broken=f"after the test, {left}", at_end=True))
+            if self._tidy is not None and (left := self.oracle.end(self._tidy, self.belief)) and not self.failed:
+                raise self._failure_error(left)
             return
         for _ in range(self.watch.patience + 1):
             if (due := self.watch.due()) is None:
@@ -349,8 +349,8 @@ class Execution:
         if shows and not table.is_known(shows):
             known = listed(shows, (shown_text(each.parts) or each.shows for each in table.machine.states.values()))
             raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
-        emitted = None if outputs is None else tuple(outputs)
-        return Response(reply="" if kind != "call" else reply, shows=shows, outputs=emitted)
+        reply = "" if kind != "call" else reply
+        return Response(reply=reply, shows=shows, outputs=None if outputs is None else tuple(outputs))
 
     def aim(self, edge: Edge) -> bool:
         """Go to the source of *edge*, and take *edge*. Return whether it had the expected outcome."""

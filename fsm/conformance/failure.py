@@ -62,7 +62,8 @@ class Failure:
     If the failure does not always recur, ``repeated`` holds the number of repetitions that failed and the number of
     all repetitions. ``broken`` describes a promise that the SUT has broken, and ``clause`` is then the clause for
     the event in that state. ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists other
-    states from which tests failed for the same cause. ``at_end`` is true if the failure was found after the last step.
+    states from which tests failed for the same cause. ``at_end`` is true if the failure was found after the last step,
+    and ``hangs`` if the SUT did not return then, as it would not in other tests either.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -74,6 +75,7 @@ class Failure:
     repeated: tuple[int, int] | None = None
     also: tuple[tuple[str, ...], ...] = ()
     at_end: bool = False
+    hangs: bool = False
 
     @property
     def steps(self) -> tuple[Stimulus, ...]:
@@ -117,7 +119,7 @@ class Causes:
         states = dict.fromkeys((*known.also, *known.began, *failure.began) if known else ())
         also = tuple(each for each in states if each not in shortest.began)
         self.found[cause] = replace(shortest, also=also)
-        return not failure.trace or len(self.found) >= self.most
+        return not failure.trace or failure.hangs or len(self.found) >= self.most
 
     def failures(self) -> list[Failure]:
         return list(self.found.values())
@@ -192,7 +194,7 @@ class Cover:
 
 METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
-    *("never", "unasked", "costly", "advance", "leftovers", "waited", "arranged", "passed"),
+    *("never", "unasked", "costly", "advance", "leftovers", "unjudged", "waited", "arranged", "passed"),
 )
 
 _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name and the right name
@@ -218,7 +220,7 @@ def misnamed(sut: SUT) -> Mapping[str, str]:
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))
     {'output': 'outputs'}
     """
-    absent = [name for name in METHODS[:-4] if getattr(sut, name, None) is None]  # without fsm's own ones
+    absent = [name for name in METHODS[:-5] if getattr(sut, name, None) is None]  # without fsm's own ones
     own = [name for name, _ in inspect.getmembers_static(sut, callable) if name[0] != "_" and name not in METHODS]
     close = {name: difflib.get_close_matches(name, absent, n=1, cutoff=_NEAR) for name in own}
     return {name: meant[0] for name, meant in close.items() if meant}

@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module, invalidate_caches
 from itertools import count
@@ -209,15 +210,28 @@ def forms(*, foreign: bool = False) -> dict[str, str]:
 
 
 def _with_time_limit(sut: SUT, timeout: float) -> SUT:
+    grace = GRACE if isinstance(sut, Asynchronous) else 0.0  # It ends a wait in real time itself.
+    methods = {
+        name: partial(_call_within, getattr(sut, name), timeout, grace) for name in METHODS if hasattr(sut, name)
+    }
+    others: dict[str, Callable[..., object]] = {name: getattr(sut, name) for name in misnamed(sut)}
+    others["close"] = sut.close
     if isinstance(sut, Asynchronous):
-        timeout += GRACE  # It ends a wait in real time itself.
-    methods = {name: partial(_call_within, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
-    others = {name: getattr(sut, name) for name in misnamed(sut)}
-    return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
+        reset, others["close"] = methods["reset"], partial(_end_quietly, methods["leftovers"])
+        others["reset"] = lambda: (others["close"](), reset())
+    return cast("SUT", SimpleNamespace(**{**methods, **others}))
 
 
-def _call_within(method: Callable[..., object], timeout: float, *arguments: object, **given: object) -> object:
-    """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
+def _end_quietly(leftovers: Callable[[], object]) -> None:
+    """End a test that need not be judged, and do not wait if its end hangs."""
+    with suppress(BrokenError):
+        leftovers()
+
+
+def _call_within(
+    method: Callable[..., object], timeout: float, grace: float, *arguments: object, **given: object
+) -> object:
+    """Call *method*, and raise :class:`BrokenError` in it after *timeout* and *grace* seconds.
 
     If the method catches the exception, raise it again after every further *timeout* seconds and after the return.
     Calls from threads other than the main thread have no time limit.
@@ -225,14 +239,17 @@ def _call_within(method: Callable[..., object], timeout: float, *arguments: obje
     if current_thread() is not main_thread():
         return method(*arguments, **given)  # The search for races handles hanging threads itself.
     alarms = count()
-    late = BrokenError(f"{method.__name__} did not return within {timeout:g} s")
+    name = "close" if method.__name__ == "leftovers" else method.__name__
+    if grace and name in {"do", "begin", "end"}:
+        name = str(arguments[0])
+    late = BrokenError(f"{name} did not return within {timeout:g} s")
 
     def alarm(_number: int, _frame: object) -> None:
         next(alarms)
         raise late
 
     before = signal.signal(signal.SIGALRM, alarm)
-    signal.setitimer(signal.ITIMER_REAL, timeout, timeout)
+    signal.setitimer(signal.ITIMER_REAL, timeout + grace, timeout + grace)
     try:
         found = method(*arguments, **given)
     finally:

@@ -9,19 +9,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Final, Protocol, runtime_checkable
 
+from fsm.conformance.failure import Failure
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.errors import nearest, refused
 from fsm.machine import Machine
 from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.findings import Covered, Permitted, Violation
 from fsm.machine.table import Table, tabulate
 from fsm.machine.timers import Timer, clocked, duration, forced
 from fsm.monitor.diagnosis import Explained, Scene, explain, reasons
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
-from fsm.sut import SUT, Clocked, Limited, Response, Stimulus
+from fsm.sut import SUT, BrokenError, Clocked, Limited, Response, Stimulus, Tidy
 from fsm.trace import Key, Line, Observation, key
 
 WAITING: Final = "(nothing yet)"  # placeholder for the reply of a call that is still in progress
@@ -66,6 +68,35 @@ class Oracle:
     def quiet(self, before: Configurations, seen: Response) -> Configurations:
         """Return the belief after time has passed. It is empty if *seen* shows that something has happened."""
         return shown(replace(self.dynamics, coming=seen.outputs), before, seen)
+
+    def end(self, sut: Tidy, before: Configurations) -> Failure | None:
+        """End a test of *sut*, and return the failure that this finds."""
+        try:
+            left, hangs = sut.leftovers(partial(self.expected_later, before)), False
+        except BrokenError as error:
+            left, hangs = str(error), True
+        return Failure(broken=f"after the test, {left}", at_end=True, hangs=hangs) if left else None
+
+    def expected_later(self, before: Configurations, shows: str, fields: Mapping[str, int | str], call: str) -> str:
+        """Return what is legal instead of *shows* and *fields* after the last step, or an empty string.
+
+        Since then, *call* may have been made, and signals, hidden events and the events of timers may have happened.
+        If a call was in progress, everything is legal.
+        """
+        table, machine = self.plan.valued, self.plan.table.machine
+        timed = {timer.event for timer in machine.timers.values()}
+        rows = [table.row[name] for name, event in machine.events.items() if name in timed or event.kind != "call"]
+        moves = replace(
+            self.dynamics, unseen=(*rows, *(table.end[row] for row in rows if row in table.end)), coming=None
+        )
+        try:
+            after = moves.closed([*before, *(moves.requested(before, table.row[call]) if call else ())])
+            legal = self.showing(shown(moves, after, Response(shows=shows)), fields)
+        except (TooManyError, ValueError):
+            return ""
+        if legal or any(each.pending for each in before):
+            return ""
+        return " or ".join(sorted({table.named(at) if fields else table.shows[at] for at, *_ in after}))
 
     def at(self, here: Point) -> Configurations:
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, _held(here.call))])

@@ -43,6 +43,7 @@ from fsm.sut import (
     RealTime,
     Stimulus,
     StimulusStage,
+    Tidy,
 )
 
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -181,6 +182,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
         methods=needed(table, sut, cover),
         misnamed=misnamed(sut),
         waited=sut.waited() if isinstance(sut, RealTime) else "",
+        unjudged=isinstance(sut, Tidy) and sut.unjudged(),
         judge=judging.model if judging else "",
         covered=tuple(judging.covered()) if judging else (),
     )

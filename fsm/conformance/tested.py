@@ -104,7 +104,8 @@ class Tested:
 
     If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the
     events that the SUT sent, or is ``None`` if they were not checked. ``waited`` names what the SUT has waited for in
-    real time, so that the tests may not be reproducible.
+    real time, so that the tests may not be reproducible. ``unjudged`` is true if a timer has changed what the SUT shows
+    after the end of a test, and the model does not say if this is legal.
     """
 
     sut: str
@@ -124,6 +125,7 @@ class Tested:
     covered: tuple[Covered, ...] = ()
     told: int | None = None
     waited: str = ""
+    unjudged: bool = False
     configurations: tuple[int, int] = (0, 0)
 
     @property

@@ -128,7 +128,8 @@ def text(
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     told = f"{words.plural(tested.told, 'event')} checked against the calls" if tested.told else ""
     waited = f"not reproducible: the SUT waited for {tested.waited} in real time" if tested.waited else ""
-    yield from layout.notes(*filter(None, [waited, told]))
+    late = "not judged: what the SUT shows after the end of a test, when further timers fire" if tested.unjudged else ""
+    yield from layout.notes(*filter(None, [waited, late, told]))
     yield from _unreached_lines(tested, layout)
     yield from _side_lines(tested, layout)
     yield from _timer_lines(tested, layout)
@@ -311,7 +312,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "why": tested.unknown or None,
             "fail_on": least,
             **picked(tested, steps="cover.steps", events="told", stopped="stopped", unspecified="cover.unspecified"),
-            "waited": tested.waited or None,
+            **picked(tested, "waited?", "unjudged?"),
             "failures": [_failure_data(failure, again, least) for failure in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
             "races": None
