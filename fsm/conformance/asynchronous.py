@@ -241,8 +241,11 @@ class Asynchronous:
         return None
 
     def _late_change(self, before: tuple[str, Mapping[str, Argument]] | None, expected: Callable[..., str]) -> str:
-        """Describe a change since *before* that no event explains. Note it instead if the model cannot judge it."""
-        if before is None or (now := self._look()) is None or now == before:
+        """Describe a change since *before* that no event explains. Note it instead if the model cannot judge it.
+
+        If the model has timers, tests let time pass at every step, and report what must not happen then.
+        """
+        if self._machine.timers or before is None or (now := self._look()) is None or now == before:
             return ""
         self._unjudged = self._unjudged or not self._judged
         call = "close" if hasattr(self._sut, "close") else ""

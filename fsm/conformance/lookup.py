@@ -214,18 +214,15 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
     methods = {
         name: partial(_call_within, getattr(sut, name), timeout, grace) for name in METHODS if hasattr(sut, name)
     }
-    others: dict[str, Callable[..., object]] = {name: getattr(sut, name) for name in misnamed(sut)}
-    others["close"] = sut.close
+    others: dict[str, Callable[..., object]] = {name: getattr(sut, name) for name in ("close", *misnamed(sut))}
     if isinstance(sut, Asynchronous):
-        reset, others["close"] = methods["reset"], partial(_end_quietly, methods["leftovers"])
-        others["reset"] = lambda: (others["close"](), reset())
+
+        def close() -> None:
+            with suppress(BrokenError):  # The end of this test is not judged.
+                methods["leftovers"]()
+
+        others |= {"close": close, "reset": lambda: (close(), methods["reset"]())}
     return cast("SUT", SimpleNamespace(**{**methods, **others}))
-
-
-def _end_quietly(leftovers: Callable[[], object]) -> None:
-    """End a test that need not be judged, and do not wait if its end hangs."""
-    with suppress(BrokenError):
-        leftovers()
 
 
 def _call_within(

@@ -80,23 +80,21 @@ class Oracle:
     def expected_later(self, before: Configurations, shows: str, fields: Mapping[str, int | str], call: str) -> str:
         """Return what is legal instead of *shows* and *fields* after the last step, or an empty string.
 
-        Since then, *call* may have been made, and signals, hidden events and the events of timers may have happened.
-        If a call was in progress, everything is legal.
+        Since then, *call* may have been made, and signals and hidden events may have happened. If a call was in
+        progress, everything is legal.
         """
-        table, machine = self.plan.valued, self.plan.table.machine
-        timed = {timer.event for timer in machine.timers.values()}
-        rows = [table.row[name] for name, event in machine.events.items() if name in timed or event.kind != "call"]
-        moves = replace(
-            self.dynamics, unseen=(*rows, *(table.end[row] for row in rows if row in table.end)), coming=None
-        )
+        table = self.plan.valued
+        rows = (table.row[name] for name, event in table.machine.events.items() if event.kind != "call")
+        moves = replace(self.dynamics, unseen=tuple(rows), coming=None)
         try:
             after = moves.closed([*before, *(moves.requested(before, table.row[call]) if call else ())])
             legal = self.showing(shown(moves, after, Response(shows=shows)), fields)
         except (TooManyError, ValueError):
             return ""
-        if legal or any(each.pending for each in before):
-            return ""
-        return " or ".join(sorted({table.named(at) if fields else table.shows[at] for at, *_ in after}))
+        unclear = legal or any(each.pending for each in before)
+        return (
+            "" if unclear else " or ".join(sorted({table.named(at) if fields else table.shows[at] for at, *_ in after}))
+        )
 
     def at(self, here: Point) -> Configurations:
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, _held(here.call))])
