@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from msgspec.structs import replace as changed
 
 from fsm.machine import Event
-from fsm.machine.conditions import At, Compare, Condition, atoms, predicate, with_atoms
+from fsm.machine.conditions import At, Atom, Compare, Condition, atoms, compares_data, predicate, with_atoms
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress, closed, in_progress
-from fsm.machine.product.composition import Composition, JointRun
+from fsm.machine.product.composition import NOTHING_ASSUMED, Assumed, Composition, JointRun
 from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
 from fsm.machine.table import Row, Table, Way, tabulate
 from fsm.machine.terms import DataUpdate, Values
@@ -72,9 +72,6 @@ class JointRow:
     digits: tuple[int, ...]
     known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
     arguments: dict[Locals, tuple[Values, ...]] = field(default_factory=dict)
-
-    def key(self, before: Locals) -> Locals:
-        return tuple([before[digit] for digit in self.digits])
 
 
 class SystemTable:
@@ -154,7 +151,7 @@ class SystemTable:
         if known is None:
             known = self._cached_outcomes(event, before)
         if self.data is not None and not self._symbolic:
-            return self._ways_with_values(state, row, known, self.data)
+            return self._ways_with_values(state, row, key, known, self.data)
         ways = []
         for locals_, way in known:
             after = list(before)
@@ -164,10 +161,10 @@ class SystemTable:
         return tuple(ways)
 
     def _ways_with_values(
-        self, state: int, row: int, known: tuple[_Outcome, ...], data: DataEffects
+        self, state: int, row: int, key: Locals, known: tuple[_Outcome, ...], data: DataEffects
     ) -> tuple[Way, ...]:
         event, before, values = self.joint[row], self._locals[state], self.values(state)
-        key, ways = event.key(before), [changed(way, to=place) for place, (_, way) in enumerate(known)]
+        ways = [changed(way, to=place) for place, (_, way) in enumerate(known)]
         if key not in event.arguments:
             event.arguments[key] = data.combinations(row, ways)
         found: dict[tuple[int, Values], list[Values]] = {}
@@ -206,7 +203,7 @@ class SystemTable:
         )
 
     def _cached_outcomes(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
-        key = event.key(before)
+        key = tuple([before[digit] for digit in event.digits])
         found = event.known.get(key)
         if found is None:
             # If several outcomes differ only in the names of the outcomes of the parts, keep only one of them.
@@ -229,8 +226,8 @@ class SystemTable:
             if self.composition.runs(path.moves, start, blocked=True)
         )
 
-    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, JointRun]]:
-        """Yield the moves that *row* may make in *state*, each with the runs before it."""
+    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, int, Assumed]]:
+        """Yield the moves that *row* may make in *state*, each with a state of its copy and what this assumes."""
         for path, start in self._enabled(self.joint[row], self._locals[state]):
             yield from self.composition.met(path.moves, start)
 
@@ -327,10 +324,12 @@ class SystemTable:
         condition = self.tested(condition)
         if condition is None:
             return _always
-        tests = {each: self._part_test(each) for each in atoms(condition) if isinstance(each, At)}
-        if any(isinstance(each, Compare) for each in atoms(condition)):
-            return lambda here: with_atoms(condition, lambda atom: tests[atom](here) if isinstance(atom, At) else atom)
-        return predicate(condition, lambda atom: tests[atom])  # type: ignore[index]  # all atoms are about states
+        tests: dict[Atom, Callable[[Locals], bool]] = {
+            each: self._part_test(each) for each in atoms(condition) if isinstance(each, At)
+        }
+        if not compares_data(condition):
+            return predicate(condition, tests.__getitem__)
+        return lambda here: with_atoms(condition, lambda atom: tests[atom](here) if atom in tests else atom)
 
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
@@ -351,20 +350,21 @@ class SystemTable:
 
     def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[_Outcome]:
         for path, start in self._enabled(event, before):
-            for run in self.composition.runs(path.moves, start) if not ways or path.way.name in ways else ():
-                when = run.condition if run.holding else None
+            runs = self.composition.runs(path.moves, start) if not ways or path.way.name in ways else ()
+            for here, done, error, assumed in runs:
+                when = assumed.condition if assumed.holding else None
                 if when is None or not self._symbolic or self.satisfiable(when, event.joint.name):
                     way = Way(
                         index=-1,
                         name=path.way.name,
                         to=-1,
-                        reply=run.error or path.reply,
-                        emits=tuple(output for each in run.done for output in each.emits),
-                        done=run.done,
+                        reply=error or path.reply,
+                        emits=tuple([output for each in done for output in each.emits]),
+                        done=done,
                         when=when,
-                        updates=self.composition.updates(run) if run.values else (),
+                        updates=self.composition.updates(assumed) if assumed.values else (),
                     )
-                    yield event.key(run.here), way
+                    yield tuple([here[digit] for digit in event.digits]), way
 
     def satisfiable(self, condition: Condition, event: str) -> bool:
         return self.data is None or self.data.possible(condition, self.row[event])
@@ -373,8 +373,10 @@ class SystemTable:
         happens = event.when(here)
         for path in event.paths if happens is not False else ():
             if (taken := path.when(here)) is not False:
-                holding = tuple([each for each in (happens, taken) if not isinstance(each, bool)])
-                yield path, JointRun(here, holding=holding)
+                start = NOTHING_ASSUMED
+                if not happens is taken is True:
+                    start = Assumed(tuple(each for each in (happens, taken) if not isinstance(each, bool)))
+                yield path, (here, (), (), start)
 
 
 TransitionSystem: TypeAlias = Table | SystemTable
