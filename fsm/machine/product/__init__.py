@@ -105,23 +105,17 @@ class SystemTable:
             for each in map(self._event, system.events.values())
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
-        events = (
-            Event(
-                name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc, arguments=joint.arguments
-            )
-            for joint in (each.joint for each in self.joint)
+        self.rows = tuple(
+            Row(index=index, event=_as_event(each.joint), ends=False) for index, each in enumerate(self.joint)
         )
-        self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(events))
         self.data = self._effects_on_data()
         self.beyond_scope: dict[tuple[int, int], int] = {}
         """The number of ways that lead out of the scope of a variable, by state and row."""
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}
-        beginning: Locals = tuple(
-            self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies
-        )
+        beginning = [self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies]
         if self.data is not None and not symbolic:
-            beginning += tuple(each.initial for each in self.data.variables)
+            beginning += [each.initial for each in self.data.variables]
         self.orbits = orbits
         inside = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in inside if isinstance(table, InProgress)}
@@ -129,7 +123,7 @@ class SystemTable:
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
-        self.initial = self.number(beginning)
+        self.initial = self.number(tuple(beginning))
 
     def _effects_on_data(self) -> DataEffects | None:
         variables = self.system.data
@@ -178,10 +172,10 @@ class SystemTable:
         made = []
         for (place, new), given in found.items():
             locals_, way = known[place]
-            moved = dict(zip(event.digits, locals_, strict=True))
-            locals_ = tuple(moved.get(digit, before[digit]) for digit in range(len(self._copies)))
-            to = self.number((*locals_, *cast("Locals", new)))
-            made.append(changed(way, to=to, when=None, updates=(), given=tuple(given)))
+            moved = [*before[: len(self._copies)], *cast("Locals", new)]
+            for digit, local in zip(event.digits, locals_, strict=True):
+                moved[digit] = local
+            made.append(changed(way, to=self.number(tuple(moved)), when=None, updates=(), given=tuple(given)))
         return tuple(made)
 
     def values(self, state: int) -> Values:
@@ -380,6 +374,10 @@ class SystemTable:
 
 
 TransitionSystem: TypeAlias = Table | SystemTable
+
+
+def _as_event(of: JointEvent) -> Event:
+    return Event(name=of.name, kind=of.kind, about=of.about, cells={}, rpc=of.rpc, arguments=of.arguments)
 
 
 def _always(_here: Locals) -> bool:

@@ -294,13 +294,12 @@ class JointMove:
         self._ends = call and not step.goes_on
         self._table = table
         self._row = table.end[row] if step.ends else row
-        begun = (
+        begun = tuple(
             DataUpdate(variable=name, term=Constant(value=each.initial), text=each.text(each.initial))
             for name, each in part.machine.data.items()
         )
-        self._reset = Way(
-            index=-1, name="", to=table.states.index(part.initial), reply=(), emits=(), updates=tuple(begun)
-        )
+        initial = table.states.index(part.initial)
+        self._reset = Way(index=-1, name="", to=initial, reply=(), emits=(), updates=begun)
 
     def cell(self, local: int) -> Cell | None:
         """Return the cell that the move uses, or ``None`` if it is a reset or the end of a call is not specified."""
@@ -336,10 +335,8 @@ class JointMove:
         return {done.emits: None for _, _, done, *_ in options if done.emits}
 
     def _options(self, local: int, *, blocked: bool = False) -> tuple[Option, ...]:
-        if self._row < 0:
-            ways: Iterable[Way] = () if blocked else (self._reset,)
-        else:
-            ways = (self._table.blocked if blocked else self._table.step)(local, self._row) or ()
+        step = self._table.blocked if blocked else self._table.step
+        ways = (step(local, self._row) or ()) if self._row >= 0 else () if blocked else (self._reset,)
         possible = offered(ways, self.step.outcomes, self.part.without)
         return tuple(option for way in possible for option in self._options_of_way(local, way))
 
