@@ -179,6 +179,25 @@ def test_stateful_tests_of_a_system(sut: type[Order], *, legal: bool) -> None:
         run_state_machine_as_test(kind, settings=settings(max_examples=20, database=None, deadline=None))
 
 
+@pytest.mark.parametrize(
+    ("shown", "expected"), [(dict, "payment=paid shipment=sent"), (str, "payment paid, shipment sent")]
+)
+@pytest.mark.usefixtures("folder")
+def test_what_was_expected_has_the_form_of_what_was_shown(
+    shown: type[dict[str, str]] | type[str], expected: str
+) -> None:
+    system = fsm.load_system("order.toml")
+
+    class Shown(Forgetful):
+        def shows(self) -> Any:  # noqa: ANN401
+            found = {"payment": "due", "shipment": "due"} | super().shows()
+            return found if shown is dict else system.shows(found)
+
+    (failure,) = fsm.conform(system, Shown, examples=0).failures
+    assert failure.violation is not None
+    assert [(expected,)] == [each.what for each in failure.violation.permitted]
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_driver_enforces_joint_conditions() -> None:
     order = Driver(fsm.load_system("order.toml")).position()

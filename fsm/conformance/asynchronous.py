@@ -90,6 +90,7 @@ class Asynchronous:
         self._outcomes: list[str] = []
         self._suspends = False  # whether the next call must be in progress after its beginning
         self._waited = ""
+        self.arranging = ""  # words for how the outcome of the last step was arranged
         self._time = 0.0  # of the loop, when passed() was called last
         for name in ("outputs", "fields", "record", "costly", "never", "unasked"):
             if hasattr(like, name):  # The kit recognizes optional methods by their presence.
@@ -167,13 +168,17 @@ class Asynchronous:
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         own = arranger(self._sut)
+        self.arranging = "SUT promised"
         if own is not None and own(event, outcome, stage):
             return True
         begun = {way.name for way in self._ways(event, "cells") if way.begins} if stage == "begin" else set()
         self._suspends = outcome in begun
+        self.arranging = "the call was kept waiting for"
         if self._suspends:
             return own is None
-        if any(outcome in each.outcomes for each in self._fakes()) or (outcome == CANCELLED and stage == "end"):
+        fakes = any(outcome in each.outcomes for each in self._fakes())
+        self.arranging = "a fake was completed for" if fakes else "the call was cancelled for"
+        if fakes or (outcome == CANCELLED and stage == "end"):
             self._outcomes.append(outcome)
             return True
         return False

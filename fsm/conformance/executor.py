@@ -48,8 +48,7 @@ class Execution:
     """
 
     def __init__(self, oracle: Oracle, sut: SUT, cover: Cover | None = None, watch: Watch | None = None) -> None:
-        self.oracle = oracle
-        self.sut = sut
+        self.oracle, self.sut = oracle, sut
         self.cover = cover or Cover()
         self.watch = watch
         self.trace: list[Taken] = []
@@ -243,7 +242,8 @@ class Execution:
             if arranged and wanted.to is not None and self.watch is None:
                 ends = {",".join(way.name for way in edge.ways) for edge in fit}
                 instead = f"as {ends.pop()}" if len(ends) == 1 else "with a different outcome"
-                what = f"SUT promised the outcome {wanted.step}, but the event ended {instead}"
+                arranging = getattr(self.sut, "arranging", "SUT promised")
+                what = f"{arranging} the outcome {wanted.step}, but the event ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
                 raise self._failure_error(Failure(broken=what, clause=cell.clause if cell else None))

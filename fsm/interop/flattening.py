@@ -90,6 +90,7 @@ class DrivenMachine:
     answers: GuardAnswers
     lost: Mapping[str, Iterable[str]]  # names of what was removed, by the words for it
     parents: Iterable[str]
+    declared: tuple[str, ...]  # the names of all states, in the order of the file
 
 
 _Ways: TypeAlias = list[tuple[dict[str, bool], LibraryState | None]]
@@ -141,10 +142,14 @@ def flattened(drive: Callable[[Any], DrivenMachine], machine: object, name: str,
         about=_about(path, form, arrows, driven),
         states=tuple(
             DraftState(name=each, ignores=False, final=place.final, shows=".".join(place.leaves))
-            for each, place in states.items()
+            for each, place in sorted(states.items(), key=lambda item: _declared_places(item[1], driven.declared))
         ),
         transitions=tuple(sorted(arrows, key=lambda arrow: driven.events.index(arrow.event))),
     )
+
+
+def _declared_places(place: LibraryState, declared: tuple[str, ...]) -> list[int]:
+    return [declared.index(leaf) if leaf in declared else len(declared) for leaf in place.leaves]
 
 
 def _about(path: str, form: str, arrows: Iterable[DraftTransition], driven: DrivenMachine) -> str:
@@ -286,6 +291,7 @@ def drive_transitions(machine: LibraryMachine) -> DrivenMachine:
         answers=answers,
         lost={"Actions": map(_name_of, actions), "Timeouts of states": timed},
         parents=parents,
+        declared=tuple(names),
     )
 
 
@@ -354,4 +360,12 @@ def drive_statemachine(kind: Any) -> DrivenMachine:  # noqa: ANN401  (a class of
     events = tuple(str(each) for each in bare._events if not INTERNAL.fullmatch(each))
     parents = [state.id for state in states.values() if state.states]
     lost = {"Actions": actions, "Delays of events": delayed}
-    return DrivenMachine(events=events, places=(here(),), step=step, answers=answers, lost=lost, parents=parents)
+    return DrivenMachine(
+        events=events,
+        places=(here(),),
+        step=step,
+        answers=answers,
+        lost=lost,
+        parents=parents,
+        declared=tuple(state.id for state in states.values()),
+    )

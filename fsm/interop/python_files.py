@@ -186,7 +186,7 @@ def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: st
     shown = f'".".join(leaves({shown}))' if isinstance(machine, HierarchicalMachine) else shown + named
     trigger = "self.tested.trigger({})"
     return PythonMachine(
-        draft=flattened(drive_transitions, machine, name, FORMS[library], path),
+        draft=flattened(drive_transitions, machine, name, _form(machine), path),
         imports="from transitions import MachineError",
         reset=[*first, f"self.tested = {made}{moved}"],
         call=f"asyncio.run({trigger})" if isinstance(machine, AsyncMachine) else trigger,
@@ -194,6 +194,12 @@ def _machine(names: Mapping[str, Any], text: str, path: str, made: str, name: st
         shows=shown,
         **parts,
     )
+
+
+def _form(machine: LibraryMachine) -> str:
+    """Return the class of the library to which *machine* belongs, with an article."""
+    own = next(base.__name__ for base in type(machine).__mro__ if base.__module__.startswith("transitions."))
+    return f"{'an' if own.startswith('A') else 'a'} {own} of transitions"
 
 
 def _is_chart(value: object, module: str = "") -> bool:

@@ -53,3 +53,4 @@ class WrittenLogForm(Form):
     replies: Mapping[str, str] = Field({}, description="The reply of each word for a reply.")
     shows: Mapping[str, str] = Field({}, description="The shown state of each word for a state.")
     arguments: Mapping[Name, Literal["int", "bool", "text"]] = Field({}, description="The type of each argument.")
+    fields: Mapping[Name, Literal["int", "bool", "text"]] = Field({}, description="The type of each shown value.")

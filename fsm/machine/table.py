@@ -17,7 +17,7 @@ from fsm.machine import Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.conditions import Condition
 from fsm.machine.guards import DataEffects, has_data
 from fsm.machine.terms import Argument, DataUpdate, Values
-from fsm.trace import shown_parts
+from fsm.trace import shown_parts, shown_text
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -167,6 +167,13 @@ class Table:
             return True
         parts = self.machine.states[self.states[state]].parts
         return bool(parts and (seen := shown_parts(shows)) and seen.items() <= parts.items())
+
+    def shown_like(self, shows: str) -> Sequence[str]:
+        """Return what each state shows. If *shows* names parts of a system, return what its parts show."""
+        if not shown_parts(shows):
+            return self.shows
+        texts = (shown_text(self.machine.states[state].parts) for state in self.states)
+        return [text or own for text, own in zip(texts, self.shows, strict=True)]
 
     def is_known(self, shows: str) -> bool:
         """Check whether a state shows *shows*, or for a system, whether each part shows its value in some state."""

@@ -186,8 +186,7 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _without_values(scene: Scene) -> Key:
-    data = scene.table.machine.data
-    return scene.seen._replace(args=tuple(each for each in scene.seen.args if each[0] not in data))
+    return scene.seen._replace(args=tuple(each for each in scene.seen.args if each[0] not in scene.table.machine.data))
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
@@ -203,7 +202,8 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
     table = scene.table
     match fault.cause:
         case Cause.STATE:
-            found: Iterable[str] = [table.shows[state]] if fault.met else _visible(scene, state, table.shows)
+            texts = table.shown_like(scene.seen.shows or scene.seen.met)
+            found: Iterable[str] = [texts[state]] if fault.met else _visible(scene, state, texts)
         case Cause.FIELDS:
             found = _visible(scene, state)
         case Cause.EVENT:

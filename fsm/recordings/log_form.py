@@ -34,7 +34,7 @@ SKIPPED: Final = "lines that the form skips"
 UNKNOWN: Final = "lines with the unknown"
 OTHERS: Final = "lines with other unknown words"
 UNTIMED: Final = "times that the form cannot read"
-_SAYING: Final = {"event", "shows", "met", "output"}  # a line without any of them says nothing
+_SAYING: Final = {"event", "shows", "met", "output", "fields"}  # a line without any of them says nothing
 _UNITS: Final = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 _NUMBER: Final = re.compile(r"(\d{1,19})(?:\.(\d{1,9})\d*)?", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
@@ -62,13 +62,18 @@ def compiled(pattern: str, form: str) -> Any:  # noqa: ANN401  (the library has 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogForm:
-    """A form that a file describes. ``tables`` contains the meaning of each word of a field that has a table."""
+    """A form that a file describes.
+
+    ``tables`` contains the meaning of each word of a field that has a table. ``values`` maps the name of each argument
+    and each shown value to the key of an observation that has it, ``args`` or ``fields``, and to its type.
+    """
 
     name: str
     written: WrittenLogForm
     patterns: tuple[tuple[str, FieldTexts], ...]
     paths: Mapping[str, tuple[str, ...]]
     tables: Mapping[str, Mapping[str, FieldTexts]]
+    values: Mapping[str, tuple[str, str]]
 
     def open(self, opening: Opening) -> Recording:
         found, written = opening.recorded(opening.batches(partial(self.read, opening.notes))), self.written
@@ -94,7 +99,7 @@ class LogForm:
             notes.add(number)
             return
         if found.get("phase") == "gap":
-            found.pop("args", None)
+            found = {name: value for name, value in found.items() if name not in {"args", "fields"}}
         yield number, Observation(**found)
 
     def matched(self, line: bytes) -> tuple[Mapping[str, str], dict[str, Any]]:
@@ -109,7 +114,7 @@ class LogForm:
                 return {}, {}
             texts = {name: (text or b"").decode() for name, text in groups.groupdict().items()}
         # The event is first, because its meaning is weaker than the other words of the line.
-        words = {name: texts[name] for name in (*FIELDS, TIME, *self.written.arguments) if texts.get(name)}
+        words = {name: texts[name] for name in (*FIELDS, TIME, *self.values) if texts.get(name)}
         return words, {name: text for name in ("entity", "of") if (text := getattr(self.written, name))} | {**fixed}
 
     def _explain(self, name: str, word: str, found: dict[str, Any]) -> bool:
@@ -117,9 +122,10 @@ class LogForm:
         if name == TIME:
             found["at"] = self.nanoseconds(word)
             return found["at"] is not None
-        if name in self.written.arguments:
-            value = _value(self.written.arguments[name], word)
-            found.setdefault("args", {}).update({} if value is None else {name: value})
+        if name in self.values:
+            of, kind = self.values[name]
+            if (value := _value(kind, word)) is not None:
+                found.setdefault(of, {})[name] = value
             return value is not None
         meaning = self.tables.get(name, {word: {name: word}}).get(word)
         found |= meaning or {}
@@ -173,12 +179,14 @@ def form_in_file(path: str, name: str, at: Keys = ()) -> RecordingForm:
     tables: dict[str, dict[str, FieldTexts]]
     tables = {name: {word: {name: each} for word, each in table.items()} for name, table in simple.items()}
     tables["event"] = {word: _meaning(each, "event") for word, each in written.events.items()}
+    values = {"args": written.arguments, "fields": written.fields}
     form = LogForm(
         name=name,
         written=written,
         patterns=tuple((each, {}) if isinstance(each, str) else (each.match, _meaning(each)) for each in lines),
         paths={each: tuple(path.split(".") if isinstance(path, str) else path) for each, path in written.paths.items()},
         tables={name: table for name, table in tables.items() if table},
+        values={name: (of, kind) for of, table in values.items() for name, kind in table.items()},
     )
     if problems := sorted(_problems(form, file), key=lambda problem: problem.line):
         raise InputError(problems)
@@ -218,7 +226,8 @@ def _problems(form: LogForm, file: File[WrittenLogForm]) -> Iterator[Problem]:
         yield problem("FSM240", ("time",), f"'{written.time}' is not a format with the date and the hour", hint)
     yield from _misnamed(form, names, problem)
     means = [written.model_dump(include={"entity", "of"}, exclude_defaults=True), *(each for _, each in form.patterns)]
-    said = {name for _, name in names}.union(*means, *form.tables.get("event", {}).values())
+    said = {"fields" if name in written.fields else name for _, name in names}
+    said = said.union(*means, *form.tables.get("event", {}).values())
     what = hint = ""
     if bool(form.patterns) == bool(form.paths):
         what, hint = "say how to read a line", "give either line = 'REGULAR EXPRESSION', or a table [paths]"
@@ -231,17 +240,19 @@ def _problems(form: LogForm, file: File[WrittenLogForm]) -> Iterator[Problem]:
 
 
 def _misnamed(form: LogForm, names: list[tuple[Keys, str]], problem: Callable[..., Problem]) -> Iterator[Problem]:
-    known, written = (*FIELDS, TIME, *form.written.arguments), form.written
+    written = form.written
+    known = (*FIELDS, TIME, *written.arguments, *written.fields)
     for index, (where, name) in enumerate(names):
         if name not in known:
-            hint = f"{nearest(name, known, of='names')}; add it to [arguments], or use a group without a name"
+            hint = f"{nearest(name, known, of='names')}; add it to [arguments] or [fields], or use an unnamed group"
             yield problem("FSM242", where, f"'{name}' has no meaning in a line", hint)
         elif (where, name) in names[:index] or known.count(name) > 1:
             hint = "write a list of patterns, each with this group once, and give other names to arguments"
             yield problem("FSM242", where, f"'{name}' is given twice", hint)
-    given = {name for _, name in names}
-    uses: list[tuple[Keys, str]] = [(("arguments", name), name) for name in written.arguments]
+    tables = {"arguments": written.arguments, "fields": written.fields}
+    uses: list[tuple[Keys, str]] = [((table, name), name) for table, types in tables.items() for name in types]
     uses += [((key,), _USES[key]) for key in _USES if key in written.model_fields_set]
+    given = {name for _, name in names}
     for where, name in uses:
         if name not in given and not (name == "shows" and "met" in given):
             hint = f"add a group (?P<{name}>…) or a path '{name}', or remove it"

@@ -119,7 +119,9 @@ def _profile_lines(
     cut = f"{calls}; runs in which one more call begins were cut off (--overlap)"
     same = f"{plural(left_out, 'property')} with the same result as above"
     copies = f"{plural(examination.copies, 'claim')} about other copies were also decided"
-    ranges = f"scope: only for {', '.join(scope)}; {plural(beyond, 'step')} beyond were not followed"
+    further = f"{plural(beyond, 'step')} beyond {'was' if beyond == 1 else 'were'} not followed"
+    further = further if beyond else "no step beyond was found"
+    ranges = f"scope: only for {', '.join(scope)}; {further}"
     for count, note in ((len(scope), ranges), (overlap, cut), (left_out, same), (examination.copies, copies)):
         yield from layout.wrapped(note, "    ", "    ") if count else ()
 

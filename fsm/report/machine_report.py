@@ -74,9 +74,10 @@ def _data_and_timers(machine: Machine, layout: Layout) -> Iterator[str]:
         yield from ("", "timers")
     for timer in machine.timers.values():
         restarts = f" Restarts on {words.either(sorted(timer.restarts))}." if timer.restarts else ""
-        where = ", ".join(state for state in machine.states if state in timer.states)
-        after = f"{duration(timer.after)} (give or take {duration(timer.tolerance)}) after the entry into {where}"
-        yield from layout.kept(f"{timer.name} fires {timer.event} {after}.{restarts} {timer.about}", "  ", "      ")
+        where = words.either([state for state in machine.states if state in timer.states])
+        after = f"{duration(timer.after)} (give or take {duration(timer.tolerance)})"
+        fires = f"{timer.name} fires {timer.event} {after} after {where} is entered from elsewhere."
+        yield from layout.kept(f"{fires}{restarts} {timer.about}", "  ", "      ")
 
 
 def _states(machine: Machine, states: Above, depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,44 @@ STATED = [
 ]
 
 
+COUNTER = """
+machine = {{ name = "counter", title = "A counter", about = "Counts.", source = "none", initial = "on" }}
+states = {{ on = {{ about = "It counts." }}, off = {{ about = "It is off." }} }}
+data.n = {{ from = 0, to = 2, scope = true, about = "The count." }}
+event.count = {{ kind = "call", about = "Count.", moves.on = {{ to = "on", {0} }}, refuses = {{ off = "OFF" }} }}
+event.more = {{ kind = "call", about = "Count differently.", moves.on = {{ to = "on", set.n = "{1}" }}, refuses = {{ off = "OFF" }} }}
+event.stop = {{ about = "Stop.", moves = {{ on = "off" }}, ignores = ["off"] }}
+"""
+TIMER = 'timer.end = { in = ["on", "off"], event = "stop", after = "1 h", tolerance = "1 s" }'
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "said"),
+    [
+        ('set.n = "min(n + 1, 2)"', "0", "no step beyond was found"),
+        ('set.n = "n + 1"', "0", "1 step beyond was not followed"),
+        ('set.n = "n + 1"', "n + 2", "3 steps beyond were not followed"),
+    ],
+)
+def test_the_number_of_steps_beyond_the_scope(count: str, more: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "properties").mkdir()
+    (tmp_path / "models" / "counter.toml").write_text(COUNTER.format(count, more), encoding="utf-8")
+    claim = '[property.counts]\nsays = "It counts."\nMUST = "none"\nalways = "n >= 0"\n'
+    (tmp_path / "properties" / "counter.toml").write_text(f'machine = "counter"\n{claim}', encoding="utf-8")
+
+    done = fsm("check", "models/counter.toml", cwd=tmp_path)
+    assert f"scope: only for n from 0 to 2; {said}" in done.stdout, done.stdout + done.stderr
+
+
+def test_where_a_timer_runs(tmp_path: Path) -> None:
+    (tmp_path / "counter.toml").write_text(COUNTER.format('set.n = "0"', "0") + TIMER, encoding="utf-8")
+
+    done = fsm("show", "counter.toml", cwd=tmp_path)
+    said = "end fires stop 1 h (give or take 1 s) after on or off is entered from elsewhere."
+    assert said in " ".join(done.stdout.split()), done.stdout + done.stderr
+
+
 def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
     alone = fsm("check", door(tmp_path, 'leads-to = "ajar"\nfrom = "shut"'), "--profile", "none")
     (fair,) = re.findall(r"fair = \[.*\]", alone.stdout)

@@ -481,5 +481,5 @@ def test_a_fake_chooses_the_outcome_of_a_timer() -> None:
 
     assert (tested.verdict, tested.unseen) == (Holds(), ())
     assert [each.broken for each in conform(RETRY, Deaf, examples=0).failures] == [
-        "SUT promised the outcome try=answered, but the event ended as refused"
+        "a fake was completed for the outcome try=answered, but the event ended as refused"
     ]

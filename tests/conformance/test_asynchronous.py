@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -195,6 +196,17 @@ class SwallowingCancellation(Job):
             return
 
 
+class SwallowingFailure(Job):
+    async def working(self) -> None:
+        with suppress(OSError):
+            await super().working()
+
+
+class BreakingItsPromise(SwallowingFailure):
+    def arrange(self, event: str, outcome: str) -> bool:
+        return (event, outcome) == ("run", "failed")
+
+
 class Endless(Job):
     async def working(self) -> None:
         await asyncio.Event().wait()
@@ -216,7 +228,9 @@ FINDINGS = [
     (Turning, ""),
     (CancellingItself, "run was cancelled, although the test did not cancel it"),
     (IgnoringCancellation, "run does not end when it is cancelled; it waits at"),
-    (SwallowingCancellation, "SUT promised the outcome"),
+    (SwallowingCancellation, "the call was cancelled for the outcome end run=cancelled, but the event ended as ran"),
+    (SwallowingFailure, "a fake was completed for the outcome end run=failed, but the event ended as ran"),
+    (BreakingItsPromise, "SUT promised the outcome end run=failed, but the event ended as ran"),
     (Endless, "run does not return; it waits at"),
     (RaisingAtTheEnd, "close raised KeyError: 'boom' at"),
 ]

@@ -133,7 +133,7 @@ class Broken(Player):
     ("sut", "steps", "says"),
     [
         (Eager, "connect; play", "expected   OFFLINE"),
-        (PlaysOn, "connect; connected; play; disconnect", "expected   playback paused"),
+        (PlaysOn, "connect; connected; play; disconnect", "expected   playback=paused stream=offline"),
         (Broken, "stop", "which no state shows"),
     ],
 )

@@ -265,6 +265,50 @@ def test_nothing_is_said_to_be_lost_without_a_loss(tmp_path: Path) -> None:
         assert "leaves" not in about
 
 
+ORDERED = {
+    "m.py, an AsyncMachine of transitions": f"""{TM}
+class Own(AsyncMachine):
+    pass
+class M:
+    def __init__(self):
+        self.machine = Own(self, states=["z", "a", "b"], initial="b", auto_transitions=False)
+        self.machine.add_transition("go", "b", "a")
+        self.machine.add_transition("go", "a", "z")
+""",
+    "m.py, a HierarchicalMachine of transitions": f"""{TM}
+class M:
+    def __init__(self):
+        outer = {{"name": "y", "initial": "c", "children": ["d", "c"]}}
+        self.machine = HierarchicalMachine(self, states=["z", outer, "b"], initial="b", auto_transitions=False)
+        self.machine.add_transition("go", "b", "y")
+        self.machine.add_transition("go", "y_c", "y_d")
+        self.machine.add_transition("stop", "y", "z")
+""",
+    "m.py, a class of python-statemachine": f"""{SM}
+class M(StateChart):
+    z = State(final=True)
+    class y(State.Compound):
+        d = State()
+        c = State(initial=True)
+        go = c.to(d)
+    b = State(initial=True)
+    go = b.to(y)
+    stop = y.to(z)
+""",
+}
+
+
+@pytest.mark.parametrize("form", ORDERED)
+def test_states_keep_their_order(form: str, tmp_path: Path) -> None:
+    """The initial state is not moved to the front. The class of the library is named."""
+    draft = draft_of(tmp_path / "m.py", ORDERED[form])
+    nested = {"an": "zab", "a": "zdcb"}[form.split()[1]]
+
+    assert list(nested) == [each.name[-1] for each in draft.states]
+    assert f"Imported from {form}. " in draft.about
+    assert "b" == draft.initial
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [*CHARTS, *MACHINES])
 def test_the_syntax_says_what_python_says(case: str, tmp_path: Path) -> None:

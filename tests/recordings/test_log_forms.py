@@ -185,7 +185,9 @@ time = "milliseconds"
 events = { opened = { event = "push", reply = "ok" }, shutting = { event = "pull", phase = "request" } }
 shows = { o = "OPEN" }
 arguments = { force = "int", loud = "bool", color = "text" }
+fields = { width = "int" }
 [paths]
+width = "size.width"
 time = "ts"
 event = "what.name"
 entity = ["door.id"]
@@ -211,6 +213,8 @@ JSON_LINES: list[tuple[str, Observation | str]] = [
             args={"force": 3, "loud": True, "color": "rouge"},
         ),
     ),
+    ('{"door.id": "d1", "size": {"width": 80}}', Observation(entity="d1", of="door", fields={"width": 80})),
+    ('{"what": {"name": "opened"}, "door.id": "d1", "size": {"width": "8 m"}}', "lines with the unknown width '8 m'"),
     (
         '{"what": {"name": "opened"}, "door.id": "d1", "reply": "NOT_FOUND"}',
         Observation(entity="d1", of="door", event="push", reply="NOT_FOUND"),
@@ -241,6 +245,36 @@ def test_json_lines(line: str, expected: Observation | str, folder: Path) -> Non
         assert {"lines": 1, expected: 1} == notes
     else:
         assert sum(notes.values()) > 1
+
+
+ORDERS = r"""
+line = '(?P<entity>\w+) (?:(?P<event>place|pay)|paid)(?: (?P<amount>\d+))?(?: ok=(?P<ok>\w+))?(?: -> (?P<reply>\w+))?(?: to (?P<paid>\S+))?'
+machine = "../order.toml"
+fresh = true
+arguments = { amount = "int", ok = "bool" }
+fields = { paid = "int" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "exit_code", "said"),
+    [
+        ("pay 2 ok=true -> ok to 2", 0, "verdict: holds"),
+        ("pay 2 ok=true -> ok to 3", 1, "the state was shown with paid 3"),
+        ("pay 2 ok=false -> NO to 2", 1, "the state was shown with paid 2"),
+        ("paid to 0", 0, "verdict: holds"),
+        ("paid to 1", 1, "the state was shown with paid 1"),
+        ("pay 2 ok=true -> ok to two", 3, "1 line with the unknown paid 'two'"),
+    ],
+)
+def test_shown_data_are_compared(shown: str, exit_code: int, said: str, folder: Path) -> None:
+    model = (home() / "examples" / "order" / "order.toml").read_text(encoding="utf-8")
+    (folder / "order.toml").write_text(model, encoding="utf-8")
+    (folder / "forms" / "orders.toml").write_text(ORDERS, encoding="utf-8")
+    (folder / "orders.log").write_text(f"o1 place 3 -> ok to 0\no1 {shown}\n", encoding="utf-8")
+
+    done = fsm("judge", "--form", "orders", "orders.log", cwd=folder)
+    assert (exit_code, True) == (done.returncode, said in " ".join(done.stdout.split())), done.stdout
 
 
 def test_several_patterns_and_what_they_mean(folder: Path) -> None:
@@ -331,6 +365,8 @@ WRONG = [
     (f"{LINE}\nlines = 3", "FSM010", 2, "unknown word 'lines'"),
     (f"{LINE}\nevents = {{ a = {{ evnt = 'x' }} }}", "FSM010", 2, "unknown word 'evnt'"),
     (f"{LINE}\narguments = {{ reply = 'float' }}", "FSM012", 2, "arguments.reply"),
+    (f"{LINE}\nfields = {{ width = 'int' }}", "FSM242", 2, "'width' is not used"),
+    (f"{LINE[:-1]}(?P<x>.)'\nfields = {{ x = 'int' }}\narguments = {{ x = 'int' }}", "FSM242", 1, "'x' is given twice"),
     ("line = '", "FSM004", 1, "not TOML"),
 ]
 

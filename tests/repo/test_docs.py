@@ -142,8 +142,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_readme_is_short() -> None:
-    assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 130
+@pytest.mark.parametrize(("page", "most"), [("README.md", 130), ("ARCHITECTURE.md", 150)])
+def test_the_first_pages_are_short(page: str, most: int) -> None:
+    assert len((ROOT / page).read_text(encoding="utf-8").splitlines()) <= most
 
 
 def test_the_example_of_the_readme_can_be_followed(tmp_path: Path) -> None:
