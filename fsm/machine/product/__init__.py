@@ -22,7 +22,7 @@ from fsm.machine import Event
 from fsm.machine.conditions import At, Atom, Compare, Condition, atoms, compares_data, predicate, with_atoms
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress, closed, in_progress
-from fsm.machine.product.composition import NOTHING_ASSUMED, Assumed, Composition, JointRun
+from fsm.machine.product.composition import NOTHING_ASSUMED, AssumedData, Composition, JointRun
 from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
 from fsm.machine.table import Row, Table, Way, tabulate
 from fsm.machine.terms import DataUpdate, Values
@@ -117,8 +117,8 @@ class SystemTable:
         if self.data is not None and not symbolic:
             beginning += [each.initial for each in self.data.variables]
         self.orbits = orbits
-        inside = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
-        self.timed = {digit: table for digit, table in inside if isinstance(table, InProgress)}
+        self._inside = [(each.name, each.digit, self._tables[each.part]) for each in copies if each.digit in self.cone]
+        self.timed = {digit: table for _, digit, table in self._inside if isinstance(table, InProgress)}
         """The tables of parts whose calls take time, by the digit of each copy in the cone."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
@@ -220,7 +220,7 @@ class SystemTable:
             if self.composition.runs(path.moves, start, blocked=True)
         )
 
-    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, int, Assumed]]:
+    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, int, AssumedData]]:
         """Yield the moves that *row* may make in *state*, each with a state of its copy and what this assumes."""
         for path, start in self._enabled(self.joint[row], self._locals[state]):
             yield from self.composition.met(path.moves, start)
@@ -282,17 +282,13 @@ class SystemTable:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
         if number == len(self.states):
-            copies = (copy for copy in self._copies if copy.digit in self.cone)
-            states = {copy.name: self._tables[copy.part].states[locals_[copy.digit]] for copy in copies}
-            self.states.append(self.system.shows(states))
+            self.states.append(self.system.shows({name: of.states[locals_[digit]] for name, digit, of in self._inside}))
         return number
 
     def seen(self, locals_: Locals) -> int:
-        beginning = self._locals[self.initial]
         digits = (*range(len(self._copies)), *self._owners)
-        return self.number(
-            tuple(locals_[at] if digits[at] in self.cone else local for at, local in enumerate(beginning))
-        )
+        here = zip(digits, locals_, self._locals[self.initial], strict=False)  # there may be no values
+        return self.number(tuple(local if digit in self.cone else initial for digit, local, initial in here))
 
     def _event(self, joint: JointEvent) -> JointRow:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
@@ -367,10 +363,8 @@ class SystemTable:
         happens = event.when(here)
         for path in event.paths if happens is not False else ():
             if (taken := path.when(here)) is not False:
-                start = NOTHING_ASSUMED
-                if not happens is taken is True:
-                    start = Assumed(tuple(each for each in (happens, taken) if not isinstance(each, bool)))
-                yield path, (here, (), (), start)
+                conditions = [each for each in (happens, taken) if not isinstance(each, bool)]
+                yield path, (here, (), (), AssumedData(tuple(conditions)) if conditions else NOTHING_ASSUMED)
 
 
 TransitionSystem: TypeAlias = Table | SystemTable

@@ -18,7 +18,7 @@ from fsm.machine.table import Done
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable, substituted, term_text
 
 
-class Assumed(NamedTuple):
+class AssumedData(NamedTuple):
     """Some moves are possible if the data before them satisfy ``holding``, and they change the data to ``values``."""
 
     holding: tuple[Condition, ...] = ()
@@ -29,9 +29,9 @@ class Assumed(NamedTuple):
         return all_of(self.holding) if self.holding else None
 
 
-NOTHING_ASSUMED: Final = Assumed()
+NOTHING_ASSUMED: Final = AssumedData()
 
-JointRun: TypeAlias = tuple[Locals, tuple[Done, ...], tuple[str, ...], Assumed]
+JointRun: TypeAlias = tuple[Locals, tuple[Done, ...], tuple[str, ...], AssumedData]
 """The states after some moves, their steps, the error reply if one has ended the event, and what they assume.
 
 There are many runs, and Python makes and unpacks plain tuples faster than anything else.  The same is true for options.
@@ -68,7 +68,7 @@ class Composition:
                     (ended if error else following).append((after, steps, error, then))
         return following
 
-    def met(self, moves: Sequence[JointMove], start: JointRun) -> Iterator[tuple[JointMove, int, Assumed]]:
+    def met(self, moves: Sequence[JointMove], start: JointRun) -> Iterator[tuple[JointMove, int, AssumedData]]:
         """Yield the moves that may be taken after *start*, each with the state before it and what this assumes."""
         going = [start]
         for move in moves:
@@ -79,29 +79,29 @@ class Composition:
             different = {(here, then.holding, *then.values.items()): (here, then) for here, _, _, then in following}
             going = [(here, (), (), then) for here, then in different.values()]
 
-    def _cases(self, before: Assumed, found: bool | Condition) -> list[tuple[bool, Assumed]]:  # noqa: FBT001
+    def _cases(self, before: AssumedData, found: bool | Condition) -> list[tuple[bool, AssumedData]]:  # noqa: FBT001
         """Return whether a condition holds, or both cases if that depends on data."""
         if isinstance(found, bool):
             return [(found, before)]
         return [(True, self._after(before, found)), (False, self._after(before, Not(of=found)))]
 
-    def now(self, before: Assumed, condition: Condition) -> Condition:
+    def now(self, before: AssumedData, condition: Condition) -> Condition:
         """Return *condition* on the values after some moves as a condition on the values before them."""
         return comparisons_over(condition, lambda name: self._value(before, name))
 
-    def updates(self, after: Assumed) -> tuple[DataUpdate, ...]:
+    def updates(self, after: AssumedData) -> tuple[DataUpdate, ...]:
         return tuple(
             DataUpdate(variable=name, term=term, text=term_text(term, Read(name=name), self.of))
             for name, term in after.values.items()
         )
 
-    def _after(self, before: Assumed, guard: Condition | None, updates: Sequence[DataUpdate] = ()) -> Assumed:
+    def _after(self, before: AssumedData, guard: Condition | None, updates: Sequence[DataUpdate] = ()) -> AssumedData:
         """Add the condition and the updates of a move to *before*."""
         holding = before.holding if guard is None else (*before.holding, self.now(before, guard))
         new = {each.variable: substituted(each.term, lambda name: self._value(before, name)) for each in updates}
-        return Assumed(holding, {**before.values, **new})
+        return AssumedData(holding, {**before.values, **new})
 
-    def _value(self, before: Assumed, name: str) -> Term:
+    def _value(self, before: AssumedData, name: str) -> Term:
         value, variable = before.values.get(name), self.of.get(name)
         if value is None or variable is None:
             return Read(name=name)

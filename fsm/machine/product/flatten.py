@@ -15,7 +15,7 @@ from fsm.machine import LEVELS, Cannot, Cell, Machine, Moves, Outcome, Silent, S
 from fsm.machine.conditions import All, Condition, Not, WrittenCondition, all_of, any_of
 from fsm.machine.evidence import used_cell
 from fsm.machine.product import SystemTable
-from fsm.machine.product.composition import Assumed
+from fsm.machine.product.composition import AssumedData
 from fsm.machine.product.system import JointMove, System
 from fsm.machine.table import Done, Way
 from fsm.trace import shown_text
@@ -197,7 +197,7 @@ def _judged_cell(table: SystemTable, state: int, row: int, name: Callable[[int],
     return Moves(outcomes=tuple(outcomes), clause=clause)
 
 
-def _silence(table: SystemTable, event: str, met: list[tuple[JointMove, int, Assumed]]) -> Iterator[Condition]:
+def _silence(table: SystemTable, event: str, met: list[tuple[JointMove, int, AssumedData]]) -> Iterator[Condition]:
     """Yield the conditions under which a move of *event* is unspecified.  An empty condition always holds."""
     for move, local, assumed in met:
         if move.unspecified(local):

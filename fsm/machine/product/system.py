@@ -206,7 +206,8 @@ class System:
         >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
         'alarm armed'
         """
-        now = ((copy.name, states.get(copy.name), self.parts[copy.part].initial) for copy in self.copies)
+        parts = self.parts.values()
+        now = ((copy.name, states.get(copy.name), part.initial) for part in parts for copy in part.copies)
         return ", ".join(f"{name} {state}" for name, state, initial in now if state not in {None, initial}) or BEGINNING
 
     def text(self, condition: Condition, arguments: Mapping[str, Variable] = {}) -> str:
@@ -311,9 +312,9 @@ class JointMove:
 
     def uncovered(self, local: int) -> Condition | None:
         """Return the condition on data under which the machine does not say what happens, if there may be one."""
-        ways = self._table.step(local, self._row) if self._row >= 0 else ()
-        guards = [self._named(way.when) for way in ways or () if way.when]
-        return Not(of=Some(of=tuple(guards))) if guards and len(guards) == len(ways or ()) else None
+        ways = (self._table.step(local, self._row) or ()) if self._row >= 0 else ()
+        guards = tuple(way.when for way in ways if way.when)
+        return Not(of=self._named(Some(of=guards))) if ways and len(guards) == len(ways) else None
 
     def _named(self, condition: Condition) -> Condition:
         """Return a condition on data of the part with the names that these have in the system."""
