@@ -287,6 +287,8 @@ class Plan:
         return tuple(edges)
 
     def path(self, source: Point, target: Point, *, without: EdgeTest = lambda _: False) -> tuple[Edge, ...] | None:
+        if source == target:
+            return ()
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)

@@ -1,16 +1,15 @@
 """Run all tests of an implementation."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from math import inf
 from typing import Final
 
 from fsm.conformance.asynchronous import made
 from fsm.conformance.boundaries import Arguments
+from fsm.conformance.complete_plan import CompletePlan
 from fsm.conformance.concurrency import concurrently, refuse_threads
 from fsm.conformance.crash import crashes
 from fsm.conformance.executor import Execution
@@ -18,11 +17,11 @@ from fsm.conformance.failure import Causes, Cover, FailedError, Failure, Taken, 
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle, SelfJudging, Telling
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.plan import Edge, Plan, Point
+from fsm.conformance.plan import Edge, Plan
 from fsm.conformance.race_runs import Pace, RaceJudging, kind_of
 from fsm.conformance.stateful import random_failure, shrink
 from fsm.conformance.tested import Tested, obstacles
-from fsm.conformance.tours import DistinguishingSequences, FrugalTour
+from fsm.conformance.tours import complete_tour, distinguishing_sequences, frugal_tour
 from fsm.conformance.virtual_time import timed_tests
 from fsm.machine import Machine, Moves
 from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
@@ -39,8 +38,6 @@ from fsm.sut import (
     AsyncSUT,
     Costly,
     Crashing,
-    Detailed,
-    Emitting,
     Limited,
     Overlapping,
     RealTime,
@@ -48,7 +45,6 @@ from fsm.sut import (
     StimulusStage,
 )
 
-MISSED: Final = 10  # number of failed attempts after which a `FrugalTour` leaves out a step
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
 REMOTE_REPEATS: Final = 3  # the same for a remote SUT, where fewer runs leave time for more programmes
@@ -73,7 +69,8 @@ def conform(
 
     *sut* is a function or class that makes the SUT, or a string that names it (:mod:`fsm.conformance.lookup`).
 
-    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the SUT can crash,
+    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the machine has data
+    and few configurations, and no test has failed, tests take every step in each configuration. If the SUT can crash,
     they also crash it at every effect of every event. If this finds no failure, Hypothesis runs *examples* random
     tests of up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or
     more, up to this number of threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing
@@ -100,11 +97,15 @@ def conform(
         cover = Cover()
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
-        tour = _frugal_tour if isinstance(tested, Costly | Limited) else _tour
+        tour = frugal_tour if isinstance(tested, Costly | Limited) else _tour
         causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
         if tour is _tour and len(causes.found) < most:
             _test_times(Execution(oracle, tested, cover), edges, causes)
+        complete = CompletePlan(oracle.plan)
+        if tour is _tour and not causes.found:
+            walk = Execution(replace(oracle, plan=complete), tested, cover)
+            complete_tour(walk, [*filter(aimed, complete.edges)], causes)
         failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _test_crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
@@ -139,6 +140,7 @@ def conform(
         races=races,
         stopped=len(failures) >= most,
         told=told.count if told else None,
+        configurations=complete.taken(cover) if tour is _tour else (0, 0),
     )
 
 
@@ -187,8 +189,7 @@ def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: It
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     with suppress(FailedError):  # The first test reports the failure.
         walk.reset()
-    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
-    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
+    sequences = distinguishing_sequences(walk)
     for number, edge in enumerate(edges):
         advanced(number)
         for run in sequences.runs(edge) or ((),):
@@ -212,37 +213,6 @@ def _test_times(walk: Execution, edges: list[Edge], causes: Causes) -> None:
         except FailedError as failed:
             if causes.add(failed.failure):
                 return
-
-
-MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
-
-
-def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
-    most = MOST_FAILURES if isinstance(walk.sut, Costly) else inf  # an event that costs nothing is always tried again
-    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided, most)
-    whole = len(tour.left)
-    missed: Counter[Edge] = Counter()
-    here: Point | None = None
-    while route := tour.route(here):
-        advanced(whole - len(tour.left))
-        edge = route[0]
-        try:
-            if edge.source != here:
-                walk.restart()
-            for edge in route:
-                tour.took(edge)
-                if not walk.aim(edge):
-                    missed[route[-1]] += 1
-                    break
-            if missed[route[-1]] == MISSED:
-                tour.left.discard((route[-1].source, route[-1].step))
-            here = walk.point
-        except FailedError as failed:
-            here = None
-            tour.failed(edge, failed.failure)
-            if causes.add(failed.failure):
-                break
 
 
 def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:

@@ -99,6 +99,9 @@ class Tested:
     lists methods that the machine needs and the SUT lacks. ``misnamed`` maps methods that look misspelled to the
     right names.
 
+    ``configurations`` is the number of configurations in which the tests took all events, and the number of all
+    configurations within the scopes, or 0 if there are too many or no data.
+
     If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the
     events that the SUT sent, or is ``None`` if they were not checked. ``waited`` names what the SUT has waited for in
     real time, so that the tests may not be reproducible.
@@ -121,6 +124,7 @@ class Tested:
     covered: tuple[Covered, ...] = ()
     told: int | None = None
     waited: str = ""
+    configurations: tuple[int, int] = (0, 0)
 
     @property
     def race(self) -> Race | None:

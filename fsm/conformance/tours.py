@@ -11,19 +11,22 @@ A frugal tour takes only a few of the steps that the SUT declares costly.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import product
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.conformance.failure import Failure
+from fsm.conformance.complete_plan import DISTINGUISHED, CompletePlan
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import Causes, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine.calls.valued import ValuedTable
+from fsm.machine.terms import Argument
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import Stimulus
+from fsm.sut import Costly, Detailed, Emitting, Stimulus
 
 _Pair: TypeAlias = "tuple[Point, Point]"
 
@@ -38,6 +41,11 @@ class _Predecessor(NamedTuple):
 
 _TRIED: Final = 30  # maximum number of points to search for a run, if there are data
 _VAIN: Final = 3  # number of vain searches after which a mistake in a state is given up
+
+MISSED: Final = 10  # number of failed attempts after which a tour leaves out a step
+MOST_FAILURES: Final = 3  # if the SUT has costly events, an event is given up after this number of similar failures
+LONGEST: Final = 100  # approximate number of steps of each test in a complete tour
+MOST_STEPS: Final = 10_000  # after this number of steps, a complete tour distinguishes no more configurations
 
 
 @dataclass(kw_only=True)
@@ -59,7 +67,9 @@ class DistinguishingSequences:
         valued = self.oracle.plan.valued
         if edge.to is None:
             return ()
-        return self._data_runs(edge, edge.to, valued) if isinstance(valued, ValuedTable) else self._point_runs(edge.to)
+        if isinstance(valued, ValuedTable) and not isinstance(self.oracle.plan, CompletePlan):
+            return self._data_runs(edge, edge.to, valued)
+        return self._point_runs(edge.to)
 
     def _data_runs(self, edge: Edge, to: Point, valued: ValuedTable) -> tuple[tuple[Edge, ...], ...]:
         found: list[tuple[Edge, ...]] = []
@@ -107,7 +117,7 @@ class DistinguishingSequences:
     def _point_runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
         if point not in self._runs:
             found = []
-            others = {other for other in self._points() if (point, other) in self._first_steps}
+            others = {other for other in self._others if (point, other) in self._first_steps}
             while others:
                 other = min(others)
                 found.append(run := self._run(point, other))
@@ -118,6 +128,11 @@ class DistinguishingSequences:
     def _points(self) -> list[Point]:
         plan = self.oracle.plan
         return list(dict.fromkeys([plan.start, *(edge.to for edge in plan.edges if edge.to is not None)]))
+
+    @cached_property
+    def _others(self) -> list[Point]:
+        plan = self.oracle.plan
+        return list(dict.fromkeys([*self._points(), *(plan.mistakable if isinstance(plan, CompletePlan) else ())]))
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
         edge, after = self._first_steps[point, other]
@@ -138,17 +153,22 @@ class DistinguishingSequences:
         for each in named or alternatives:
             if each.to is None:
                 return {other}
-            if self.oracle.fits(edge, self.oracle.expected_response(each, shown=self.shown, emitted=self.emitted)):
+            seen = self.oracle.expected_response(each, shown=self.shown, emitted=self.emitted)
+            if self.oracle.fits(edge, seen) and (edge.to is None or self._details(edge.to) == self._details(each.to)):
                 found.add(each.to)
         return found
+
+    def _details(self, point: Point) -> dict[str, Argument]:
+        return self.oracle.plan.valued.visible(point.state) if self.detailed else {}
 
     @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.valued.shows
-        for one, other in product(self._points(), repeat=2):
-            if one != other and not (self.shown and shows[one.state] != shows[other.state]):
+        for one, other in product(self._points(), self._others):
+            same = not (self.shown and shows[one.state] != shows[other.state])
+            if one != other and same and self._details(one) == self._details(other):
                 self._compare((one, other), apart, leads)
         back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(apart, lambda known: leads.get(known, ()))
         for each in back:
@@ -165,6 +185,11 @@ class DistinguishingSequences:
                 apart.setdefault(pair, (edge, None))
             elif len(answers) == 1 and edge.to not in answers:
                 leads.setdefault((edge.to, min(answers)), []).append(_Predecessor(pair, edge))
+
+
+def distinguishing_sequences(walk: Execution) -> DistinguishingSequences:
+    emitted, detailed = isinstance(walk.sut, Emitting), isinstance(walk.sut, Detailed)
+    return DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted, detailed=detailed)
 
 
 class FrugalTour:
@@ -234,3 +259,58 @@ class FrugalTour:
             failed = not self._failed.isdisjoint({edge.step.event, (edge.source, edge.step)})
             if self._costly(edge.step.event) in costly and not failed and not self._avoided(edge):
                 yield edge
+
+
+def frugal_tour(
+    walk: Execution,
+    edges: list[Edge],
+    causes: Causes,
+    advanced: Callable[[int], None] = lambda _: None,
+    runs: Callable[[Edge], Sequence[tuple[Edge, ...]]] = lambda _: (),
+    longest: float = inf,
+) -> None:
+    """Take *edges*, each once before each of its *runs*, in tests of about *longest* steps."""
+    costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
+    most = MOST_FAILURES if isinstance(walk.sut, Costly) else inf  # an event that costs nothing is always tried again
+    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided, most)
+    whole = len(tour.left)
+    missed: Counter[Edge] = Counter()
+    taken: Counter[Edge] = Counter()
+    here: Point | None = None
+    while route := tour.route(here):
+        advanced(whole - len(tour.left))
+        edge = route[0]
+        try:
+            if edge.source != here or len(walk.trace) > longest:
+                walk.restart()
+            for edge in route:
+                tour.took(edge)
+                if not walk.aim(edge):
+                    missed[route[-1]] += 1
+                    break
+            else:
+                following = runs(edge)[taken[edge] :]
+                taken[edge] += 1
+                for each in following[0] if following else ():
+                    walk.take(each.step)
+                if len(following) > 1:
+                    tour.left.add((edge.source, edge.step))
+            if missed[route[-1]] == MISSED:
+                tour.left.discard((route[-1].source, route[-1].step))
+            here = walk.point
+        except FailedError as failed:
+            here = None
+            tour.failed(edge, failed.failure)
+            if causes.add(failed.failure):
+                break
+
+
+def complete_tour(walk: Execution, edges: list[Edge], causes: Causes) -> None:
+    """Take *edges* of a complete plan, and, while there are not too many steps, runs that distinguish their targets."""
+    sequences, most = distinguishing_sequences(walk), walk.cover.steps + MOST_STEPS
+    few = len({edge.source for edge in edges}) <= DISTINGUISHED
+
+    def runs(edge: Edge) -> tuple[tuple[Edge, ...], ...]:
+        return sequences.runs(edge) if few and walk.cover.steps < most else ()
+
+    frugal_tour(walk, edges, causes, runs=runs, longest=LONGEST)

@@ -336,7 +336,7 @@ class Monitor:
         else:
             self.entities += where != AT_REST
             self._ids.named(seen)
-            life = Life(entities.belief(slot) if where == AT_REST else self._unseen)
+            life = Life(entities.belief(slot) if where == AT_REST else self._unseen, seen=entities.last_seen(slot))
         self._beliefs.assume(life, seen, place, self._assumptions)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
@@ -376,7 +376,7 @@ class Monitor:
             self._entities.live(slot, life, apart=entity in self._open)
         else:
             self._fields.kept.pop(entity, None)
-            self._entities.rest(slot, life.belief)
+            self._entities.rest(slot, life.belief, life.seen)
 
     def _forget(self) -> None:
         if self._compiled is not None:

@@ -139,6 +139,9 @@ class Entities:
             life.starts = (Start(None if since < 0 else since, self.lines.get(slot, 0)),)
         return life
 
+    def last_seen(self, slot: int) -> LastSeen | None:
+        return self._beside[slot][3] if slot in self._beside else None
+
     def live(self, slot: int, life: Life, *, apart: bool) -> None:
         cells, number, since = self.cells, life.belief.number, NONE
         if cells[slot + PLACE] < 0:
@@ -172,8 +175,10 @@ class Entities:
             cells[slot + LED] = step.kind
         return True
 
-    def rest(self, slot: int, belief: Belief) -> None:
+    def rest(self, slot: int, belief: Belief, seen: LastSeen | None = None) -> None:
         self.forget(slot)
+        if seen:
+            self._beside[slot] = (), (), (), seen
         linked(self.cells, slot, RESTING)
         self.cells[slot], self.cells[slot + PLACE] = belief.number, AT_REST
         self.cells[RESTS] += 1

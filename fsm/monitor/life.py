@@ -34,6 +34,11 @@ class Start(NamedTuple):
     since: int | None = None
 
 
+def latest(seen: Observation) -> int | None:
+    """Return the latest time at which *seen* may have happened."""
+    return nanoseconds(seen.at) if seen.end is None else seen.end
+
+
 class LastSeen(NamedTuple):
     """The last observation of an entity of a machine with timers."""
 
@@ -42,7 +47,7 @@ class LastSeen(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The time of an observation, the end of its interval, and the earliest time at which its event may have happened.
+    """The times of an observation: the one at which time limits are judged, the latest, and the earliest of its event.
 
     ``event`` is the name of the event in the machine, if the observation shows exactly when it happened.
     """
@@ -128,7 +133,7 @@ class Life:
 
     def moves(self, step: BeliefStep, seen: Observation, line: Line) -> None:
         self.belief = step.to
-        at, since = nanoseconds(seen.at), None
+        at, since = latest(seen), None
         if self.times is not None:
             self.seen, at, since = LastSeen(seen, line), self.times.end, self.times.acted
         if step.starts or self.starts:
@@ -171,11 +176,10 @@ class Life:
 
     def undecided(self, timers: RunningTimers, left: Configurations, times: Times) -> Iterator[Timer]:
         """Yield the timers that run in all of *left*, and may have been broken at the observation."""
-        for number in timers.named if times.end is not None else ():
+        clocks = [clock for here in left for clock in here.clocks]
+        for number in timers.named if clocks and times.end is not None else ():
             timer = timers[number]
-            passed = [
-                self._passed(each.first, times.end) for here in left for each in here.clocks if each.timer == number
-            ]
+            passed = [self._passed(each.first, times.end) for each in clocks if each.timer == number]
             unknown = timer.event == times.event and None in passed
             if len(passed) == len(left) and (unknown or any(each and each > timer.latest for each in passed)):
                 yield timer

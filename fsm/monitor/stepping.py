@@ -15,11 +15,12 @@ from fsm.machine.calls import CUT, LOST
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.findings import Assumed
+from fsm.machine.timers import Timer
 from fsm.machine.traversal import Numbering
 from fsm.monitor.beliefs import Belief, BeliefStep, Shared, certain
 from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Assumptions, depends_on_assumption
-from fsm.monitor.life import Life, Times, explain_untimely, numbered, undecided_text
+from fsm.monitor.life import Life, Times, explain_untimely, latest, numbered, undecided_text
 from fsm.trace import NEVER, Key, Line, Observation, nanoseconds, seen_at
 
 NOTHING: Final = "nothing observed"
@@ -136,10 +137,10 @@ class Beliefs:
         return True
 
     def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
-        before = life.belief
-        step = self._step_in_time(life, seen, place) if place else self._take(before, seen, life)
+        before, what = life.belief, self._dynamics.key(seen)
+        step = self._step_in_time(life, seen, what, place) if place else self._take(before, what, life)
         if self.followed is not None:
-            scene = self._make_scene(life.belief, self._dynamics.key(seen), life)
+            scene = self._make_scene(life.belief, what, life)
             self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
         return step
 
@@ -155,43 +156,48 @@ class Beliefs:
             life.moves(self.next(seen.entity, life, each), seen, place)
         life.assumed = assumptions.number
 
-    def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
+    def _step_in_time(self, life: Life, seen: Observation, what: Key, place: Line) -> BeliefStep:
         """Return the step for *seen*, which breaks a timer or time limit only if nothing else explains *seen*."""
         timers = self._dynamics.timers
         if timers is None or not (timers.named or life.starts or life.untimely):
-            return self._take(life.belief, seen, life)
-        what, known, times = self._dynamics.key(seen), len(life.untimely), self._times(life, seen)
+            return self._take(life.belief, what, life)
+        known, times = len(life.untimely), self._times(life, seen)
         if timers.named:
             life.times, self._end = times, max(self._end, NEVER if times.end is None else times.end)
-        left = life.passes(timers, times)
-        doubtful = {timers[each.timer] for each in life.untimely[known:]}
-        moved = (
-            each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.untimely
-        )
-        life.untimely = tuple(each for each in moved if each.configurations)
+        left, doubtful = life.passes(timers, times), set[Timer]()
+        if life.untimely:
+            doubtful.update(timers[each.timer] for each in life.untimely[known:])
+            moved = (
+                each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.untimely
+            )
+            life.untimely = tuple(each for each in moved if each.configurations)
         if left and doubtful:
             life.belief = self.belief(left, life.belief.since)
-        step = self._take(life.belief, seen, life) if left or not life.untimely else None
+        step = self._take(life.belief, what, life) if left or not life.untimely else None
         if step is not None and not (step.explained and life.untimely):
             if not step.explained:
                 doubtful.update(life.undecided(timers, left, times))
-                self.notes.update({undecided_text(each): 1 for each in doubtful})
-            kept, within = step.to.configurations, self._dynamics.covering.within
-            life.untimely = tuple(each for each in life.untimely if not within(each.configurations, kept))
+                for text in {undecided_text(each) for each in doubtful}:
+                    self.notes[text] += 1
+            if life.untimely:
+                kept, within = step.to.configurations, self._dynamics.covering.within
+                life.untimely = tuple(each for each in life.untimely if not within(each.configurations, kept))
             return step
         explained, life.untimely = explain_untimely(self._dynamics.table, timers, life.untimely, place), ()
         return self._violation(life.belief, what, explained)
 
     def _times(self, life: Life, seen: Observation) -> Times:
-        end, event = seen_at(seen), self._dynamics.table.machine.event(seen.event) if seen.event else None
+        end, at, row = latest(seen), nanoseconds(seen.at), self._dynamics.row(seen.event)
         acted = end
         if seen.start is not None:
-            acted = nanoseconds(seen.start)
+            acted = seen.start
+            at = at if seen.phase else acted
         elif seen.phase in {"answered", "maybe", "noticed", "assumed"}:
             acted = None  # the event may have happened much earlier
-        elif event and event.kind == "call" and not seen.phase:  # a whole call, which is recorded when it is over
+        elif not seen.phase and self._dynamics.calls(row):  # a whole call, which is recorded when it is over
             acted = seen_at(life.seen.observation) if life.seen else None
-        return Times(nanoseconds(seen.at), end, acted, event.name if event and not seen.phase else "")
+        named = row >= 0 and not seen.phase
+        return Times(at, end, acted, self._dynamics.table.rows[row].event.name if named else "")
 
     def overdue(self, life: Life) -> Explained | None:
         """Return the violation of a timer that should have fired before the end of the recording, if any."""
@@ -202,8 +208,7 @@ class Beliefs:
             return None
         return explain_untimely(self._dynamics.table, timers, ended.untimely, life.seen.place)
 
-    def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        what = self._dynamics.key(seen)
+    def _take(self, before: Belief, what: Key, life: Life) -> BeliefStep:
         step = before.next.get(what)
         if step is None:
             try:

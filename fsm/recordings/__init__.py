@@ -94,8 +94,7 @@ def open_recording(
         advanced: Called with the size in bytes of each piece that is read.
         form: The name of the form of the recording. By default, the form is recognised.
         restarts: The stretches of time in which to assume that the runtime restarted.
-        as_called: If true, leave out the effects of calls on entities that they do not name, and include the times of
-            both ends of each call.
+        as_called: If true, leave out the effects of calls on entities that they do not name.
         source: If given, read the lines from it.
         settle: The maximum delay of a line, in nanoseconds. Observations that must be sorted by time are held back this
             long. If *settle* is ``None``, they may be held back until the end.

@@ -260,7 +260,6 @@ def _open_trace(opening: Opening) -> Recording:
         title=title,
         lenient=opening.lenient or opening.settle is not None,
         notes=opening.notes,
-        clocked=opening.as_called,
         settle=opening.settle,
         size=opening.size,
     )

@@ -191,16 +191,14 @@ LARGE: Final = 80 << 20
 class Trace:
     """Converts the lines of the trace ``name`` to observations.
 
-    If ``clocked`` is true, both ends of a call have times. ``size`` is the size of the trace in bytes, or 0 if it is
-    unknown. Unreadable lines are reported together at the end or, if ``lenient`` is true, only counted. An incomplete
-    last line is never an error.
+    ``size`` is the size of the trace in bytes, or 0 if it is unknown. Unreadable lines are reported together at the end
+    or, if ``lenient`` is true, only counted. An incomplete last line is never an error.
     """
 
     name: str = ""
     title: TraceHeader = field(default_factory=lambda: TraceHeader(trace=1))
     lenient: bool = False
     notes: Notes = field(default_factory=Notes)
-    clocked: bool = False
     settle: int | None = None
     size: int = 0
     _read: int = 0
@@ -274,9 +272,9 @@ class Trace:
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
                 start, end = seen.start, max(seen.start, seen.end)
-                reply = replace(seen, phase="reply", start=None, end=None, at=end if self.clocked else seen.at)
-                ask = replace(reply, phase="request", reply="", shows="", met="", emits=None)
-                self._late.add(start, (number, replace(ask, at=start) if self.clocked else ask))
+                reply = replace(seen, phase="reply", start=None, end=None, at=end)
+                ask = replace(reply, phase="request", reply="", shows="", met="", emits=None, fields=None, at=start)
+                self._late.add(start, (number, ask))
                 self._late.add(end, (number, reply))
                 self._latest = max(self._latest, seen.end)
             else:

@@ -96,7 +96,7 @@ def recording(
     if table.origin is None:
         known = form_of_title(table.about, name)
         table.epoch = isinstance(known, TraceHeader) and not known.relative
-        return recorded(known, name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
+        return recorded(known, name, Trace(notes=notes).ordered(batches), notes)
     origin = table.origin
     if as_called:
         what = "the file is a table, which does not contain the original calls"

@@ -188,6 +188,10 @@ def _side_lines(tested: Tested, layout: Layout) -> Iterator[str]:
         ]
         named = [f"{text} ({', '.join(where)})" for text, where in words.grouped(of).items()]
         yield from _first_lines(layout.wrapped(f"{why}: {'; '.join(named)}", "    "), of, "side")
+    taken, configurations = tested.configurations
+    if configurations:
+        known = words.plural(configurations, "configuration")
+        yield from layout.wrapped(f"tested every event in {taken:,} of {known} within the scopes")
 
 
 def _timer_lines(tested: Tested, layout: Layout) -> Iterator[str]:
@@ -330,6 +334,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 for side, why in tested.sides.items()
                 if (of := tested.oracle.plan.boundaries)
             ],
+            "configurations": _as_object("tested all", *tested.configurations),
             "timers": {
                 timer: {each: tested.cover.timed[timer, each] for each in TIMED} for timer in table.machine.timers
             },

@@ -9,7 +9,11 @@ or after ten times as long as the plan.
 from __future__ import annotations
 
 import random
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 from machines import machine_of
 

@@ -119,6 +119,26 @@ def test_a_timer_fires_in_time(seen: list[Observation], lines: list[int]) -> Non
     assert [each.line for each in found] == lines
 
 
+@pytest.mark.parametrize(("time", "lines"), [(28.9, [3]), (29, [])])
+def test_a_whole_call_acts_after_the_last_observation_also_of_an_entity_at_rest(time: float, lines: list[int]) -> None:
+    free = Observation(entity="l", of="lease", shows="free", at=0)
+
+    found, notes = judged(machine_of(LEASE), free, at(5, "acquire", "ok"), at(time, "expire"))
+
+    assert ([each.line for each in found], notes) == (lines, {})
+
+
+@pytest.mark.parametrize(("time", "lines"), [(38.9, [2]), (39, []), (51, []), (51.1, [2])])
+def test_a_call_with_a_start_and_an_end_acts_in_between(time: float, lines: list[int]) -> None:
+    acquire = Observation(
+        entity="l", of="lease", event="acquire", reply="ok", start=10 * SECOND, end=20 * SECOND, at=30 * SECOND
+    )
+
+    found, _ = judged(machine_of(LEASE), acquire, at(time, "expire"))
+
+    assert [each.line for each in found] == lines
+
+
 def test_the_first_observation_of_an_entity_may_start_a_timer_again() -> None:
     held = edited(
         edited(LEASE, 'initial = "free"', 'initial = "held"'), '{ held = "over" }', "{ held = { stays = true } }"

@@ -318,3 +318,18 @@ def test_a_history_that_names_no_machine(tmp_path: Path) -> None:
         problem.what,
     )
     assert '{"history": 1, "machine": "NAME"}' in problem.hint
+
+
+def test_timers_are_named_as_undecided(tmp_path: Path) -> None:
+    file = tmp_path / "leases.jsonl"
+    file.write_text(
+        '{"history": 1, "machine": "lease"}\n'
+        '{"process": 1, "entity": "a", "event": "acquire", "start": 0, "end": 5, "reply": "ok"}\n'
+        '{"process": 2, "entity": "a", "event": "expire", "start": 7, "end": 9}\n'
+    )
+    lease = Path(__file__).parents[2] / "examples" / "models" / "lease.toml"
+
+    (judgement,) = judge(str(file), models=[str(lease)]).judgements
+
+    assert isinstance(judgement.verdict, Holds)
+    assert judgement.notes == {"timer term not decided": 1}

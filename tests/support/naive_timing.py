@@ -90,9 +90,11 @@ class Timed:
         )
 
 
-def random_timed(chance: random.Random) -> Timed:
+def random_timed(chance: random.Random, *, calls: bool = False) -> Timed:
+    """Return a random machine, which has many calls if *calls* is true."""
     data = chance.random() < 0.7
-    others = ("signal",) if chance.random() < 0.5 else ("call", "hidden", "signal")
+    others: tuple[str, ...] = ("signal",) if chance.random() < 0.5 else ("call", "hidden", "signal")
+    others = ("call", "call", "call", "hidden") if calls else others
     kinds = {"a": "signal", "b": "signal", "c": chance.choice(others), "d": chance.choice(others)}
     ways = {}
     for event, kind in kinds.items():

@@ -22,6 +22,7 @@ from fsm.machine.versions import within
 from fsm.monitor.beliefs import shared
 from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
+from fsm.monitor.life import undecided_text
 from fsm.recordings.histories import Recorded, RecordedHistory
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Unknown
@@ -92,7 +93,7 @@ class _HistoryJudge:
             covered=findings.Covered(machine=self.machine.name, cells=cells),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
-            notes={},
+            notes={undecided_text(each): len(entities) for each in self.machine.timers.values()},
         )
 
     def _verdict(self, undecided: Sequence[str], entities: int) -> findings.Legality:
