@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
 
 _UNITS: Final = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
-_ISO: Final = re.compile(r"P(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,9})?)S)?)?")
+_ISO: Final = re.compile(
+    r"P(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,9})?)S)?)?"
+)
 _SHORT: Final = re.compile(r"([0-9]+(?:\.[0-9]{1,9})?) ?(ms|s|min|h|d)")
 PASSES: Final = " pass"  # end of the name of the event with which time passes
 STOPPED: Final = -1  # value of the clock of a timer that does not run
