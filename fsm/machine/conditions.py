@@ -164,6 +164,10 @@ def atoms(condition: Condition) -> Iterator[Atom]:
             yield condition
 
 
+def compares_data(condition: Condition) -> bool:
+    return any(isinstance(atom, Compare) for atom in atoms(condition))
+
+
 def all_of(conditions: Iterable[Condition]) -> Condition:
     found = tuple(conditions)
     return found[0] if len(found) == 1 else All(of=found)

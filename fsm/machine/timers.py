@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
 
 _UNITS: Final = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
-_ISO: Final = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,9})?)S)?)?")
+_ISO: Final = re.compile(
+    r"P(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,9})?)S)?)?"
+)
 _SHORT: Final = re.compile(r"([0-9]+(?:\.[0-9]{1,9})?) ?(ms|s|min|h|d)")
 PASSES: Final = " pass"  # end of the name of the event with which time passes
 STOPPED: Final = -1  # value of the clock of a timer that does not run
@@ -92,16 +94,14 @@ class Clocks:
 def nanoseconds_in(text: str) -> int | None:
     """Return the duration *text* in nanoseconds, or ``None`` if it is not a duration.
 
-    >>> nanoseconds_in("1.5 s"), nanoseconds_in("PT30M") == nanoseconds_in("30 min"), nanoseconds_in("soon")
+    >>> nanoseconds_in("1.5 s"), nanoseconds_in("P1W") == nanoseconds_in("7 d"), nanoseconds_in("soon")
     (1500000000, True, None)
     """
     if found := _SHORT.fullmatch(text):
         return _scaled(found[1], _UNITS[found[2]])
     if (found := _ISO.fullmatch(text)) and text[-1] not in "PT":
-        return sum(
-            _scaled(each or "0", _UNITS[unit])
-            for each, unit in zip(found.groups(), ("d", "h", "min", "s"), strict=True)
-        )
+        weeks, *rest = (each or "0" for each in found.groups())
+        return int(weeks) * 7 * _UNITS["d"] + sum(map(_scaled, rest, [_UNITS[each] for each in ("d", "h", "min", "s")]))
     return None
 
 

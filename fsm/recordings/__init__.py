@@ -69,7 +69,10 @@ def form_named(name: str) -> RecordingForm:
     if not places:
         known = [*generic, *entry_points.own(entry_points.FORMS), *entry_points.foreign_names(entry_points.FORMS)]
         known += [*project, *sorted(each.stem for each in Path("forms").glob("*.toml"))]
-        raise refused(name, "FSM220", "this is not the name of a form of recording", nearest(name, known, of="forms"))
+        hint = nearest(name, known, of="forms")
+        if is_file(PROJECT) and name in table_at(content(PROJECT), _FORMS[-1:], path=PROJECT):
+            hint = f"{PROJECT} has the table [form.{name}]: write [tool.fsm.form.{name}]"
+        raise refused(name, "FSM220", "this is not the name of a form of recording", hint)
     return found or form_in_file(places[0], name, at=() if places == [file] else (*_FORMS, name))
 
 

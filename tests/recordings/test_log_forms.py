@@ -511,3 +511,15 @@ def test_the_same_words_exchanged_are_read_differently(folder: Path) -> None:
 
     assert [seen.event for _, seen in observed(FORM, LOG, folder)[0]] == ["push", "pull", "pull"]
     assert [seen.event for _, seen in observed(exchanged, LOG, folder)[0]] == ["pull", "push", "push"]
+
+
+def test_a_form_in_the_wrong_table_of_the_project_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[form.mine]\nline = '(?P<event>.)(?P<entity>.)'\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InputError) as caught:
+        form_named("mine")
+
+    assert "write [tool.fsm.form.mine]" in str(caught.value)

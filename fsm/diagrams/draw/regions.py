@@ -16,9 +16,9 @@ from fsm.errors import InputError, plural
 from fsm.machine import Cannot, Event, Machine, Moves, Outcome
 from fsm.machine.conditions import At, Condition, WrittenCondition, with_atoms
 from fsm.machine.product import JointPath, SystemTable
-from fsm.machine.product.composition import JointRun
+from fsm.machine.product.composition import NOTHING_ASSUMED
 from fsm.machine.product.flatten import machine_of
-from fsm.machine.product.system import JointEvent, Part, System
+from fsm.machine.product.system import JointEvent, JointMove, Part, System, Test
 from fsm.machine.traversal import closure
 
 READABLE: Final = 40  # maximum number of joint states in a table
@@ -76,34 +76,39 @@ def _outcomes(
     table: SystemTable, part: Part, joint: JointEvent, path: JointPath, local: int
 ) -> Iterator[tuple[str, Outcome]]:
     """Yield what *path* may do to the first copy of *part*, and the condition on other parts."""
-    own, copy, whens = table.table_of(part.name), part.copies[0], [joint.when, path.way.when]
+    own, copy = table.table_of(part.name), part.copies[0]
+    moves = [move for move in path.moves if move.at == copy.digit]
+    whens = [joint.when, path.way.when, *(move.step.when for move in moves)]
     start = table.locals(table.initial)
-    going = [JointRun((*start[: copy.digit], local, *start[copy.digit + 1 :]))]
-    for move in [each for each in path.moves if each.at == copy.digit]:
-        whens.append(move.step.when)
-        over = [run for run in going if run.error]
-        then = [(run, option) for run in going if not run.error for option in move.options(run.here[copy.digit])]
-        going = [*over, *(table.composition.after(run, copy.digit, option) for run, option in then)]
+    here = (*start[: copy.digit], local, *start[copy.digit + 1 :])
+    heard_by_all, call = replace(part, heard=None), joint.kind == "call"
+    taken = [JointMove(replace(move.step, when=None), own, heard_by_all, _always, call=call) for move in moves]
 
     def known(atom: Condition) -> Condition | bool:
         return own.states[local] in atom.states if isinstance(atom, At) and atom.copies == (copy.digit,) else atom
 
     left = [with_atoms(each, known) for each in whens if each is not None]
     when = " and ".join(table.system.text(each, joint.arguments) for each in left if not isinstance(each, bool))
-    for run in going if False not in left else ():
-        emits = (output.removesuffix(copy.suffix) for done in run.done for output in done.emits)
-        text = table.system.text(run.condition, joint.arguments)
+    runs = table.composition.runs(taken, (here, (), (), NOTHING_ASSUMED)) if False not in left else ()
+    for after, steps, error, assumed in runs:
+        emits = (output.removesuffix(copy.suffix) for done in steps for output in done.emits)
+        holding = assumed.condition
+        text = table.system.text(holding, joint.arguments) if holding else ""
         yield (
             when,
             Outcome(
                 name=path.way.name,
-                to=own.states[run.here[copy.digit]],
-                reply=run.error or path.reply,
+                to=own.states[after[copy.digit]],
+                reply=error or path.reply,
                 emits=tuple(emits),
-                when=WrittenCondition(text=text, means=run.condition) if run.holding else None,
-                updates=table.composition.updates(run),
+                when=WrittenCondition(text=text, means=holding) if holding else None,
+                updates=table.composition.updates(assumed),
             ),
         )
+
+
+def _always(_condition: Condition | None) -> Test:
+    return lambda _here: True
 
 
 def system_picture(system: System, *, show: Collection[Extra] = (), chosen: Collection[str] | None = None) -> Picture:

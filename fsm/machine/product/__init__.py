@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from msgspec.structs import replace as changed
 
 from fsm.machine import Event
-from fsm.machine.conditions import At, Compare, Condition, atoms, predicate, with_atoms
+from fsm.machine.conditions import At, Atom, Compare, Condition, atoms, compares_data, predicate, with_atoms
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress, closed, in_progress
-from fsm.machine.product.composition import Composition, JointRun
+from fsm.machine.product.composition import NOTHING_ASSUMED, AssumedData, Composition, JointRun
 from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
 from fsm.machine.table import Row, Table, Way, tabulate
 from fsm.machine.terms import DataUpdate, Values
@@ -73,9 +73,6 @@ class JointRow:
     known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
     arguments: dict[Locals, tuple[Values, ...]] = field(default_factory=dict)
 
-    def key(self, before: Locals) -> Locals:
-        return tuple([before[digit] for digit in self.digits])
-
 
 class SystemTable:
     """A system as a table, restricted to the copies in *cone* (by default, all copies).
@@ -108,31 +105,25 @@ class SystemTable:
             for each in map(self._event, system.events.values())
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
-        events = (
-            Event(
-                name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc, arguments=joint.arguments
-            )
-            for joint in (each.joint for each in self.joint)
+        self.rows = tuple(
+            Row(index=index, event=_as_event(each.joint), ends=False) for index, each in enumerate(self.joint)
         )
-        self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(events))
         self.data = self._effects_on_data()
         self.beyond_scope: dict[tuple[int, int], int] = {}
         """The number of ways that lead out of the scope of a variable, by state and row."""
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}
-        beginning: Locals = tuple(
-            self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies
-        )
+        beginning = [self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies]
         if self.data is not None and not symbolic:
-            beginning += tuple(each.initial for each in self.data.variables)
+            beginning += [each.initial for each in self.data.variables]
         self.orbits = orbits
-        inside = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
-        self.timed = {digit: table for digit, table in inside if isinstance(table, InProgress)}
+        self._inside = [(each.name, each.digit, self._tables[each.part]) for each in copies if each.digit in self.cone]
+        self.timed = {digit: table for _, digit, table in self._inside if isinstance(table, InProgress)}
         """The tables of parts whose calls take time, by the digit of each copy in the cone."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
-        self.initial = self.number(beginning)
+        self.initial = self.number(tuple(beginning))
 
     def _effects_on_data(self) -> DataEffects | None:
         variables = self.system.data
@@ -154,7 +145,7 @@ class SystemTable:
         if known is None:
             known = self._cached_outcomes(event, before)
         if self.data is not None and not self._symbolic:
-            return self._ways_with_values(state, row, known, self.data)
+            return self._ways_with_values(state, row, key, known, self.data)
         ways = []
         for locals_, way in known:
             after = list(before)
@@ -164,10 +155,10 @@ class SystemTable:
         return tuple(ways)
 
     def _ways_with_values(
-        self, state: int, row: int, known: tuple[_Outcome, ...], data: DataEffects
+        self, state: int, row: int, key: Locals, known: tuple[_Outcome, ...], data: DataEffects
     ) -> tuple[Way, ...]:
         event, before, values = self.joint[row], self._locals[state], self.values(state)
-        key, ways = event.key(before), [changed(way, to=place) for place, (_, way) in enumerate(known)]
+        ways = [changed(way, to=place) for place, (_, way) in enumerate(known)]
         if key not in event.arguments:
             event.arguments[key] = data.combinations(row, ways)
         found: dict[tuple[int, Values], list[Values]] = {}
@@ -181,10 +172,10 @@ class SystemTable:
         made = []
         for (place, new), given in found.items():
             locals_, way = known[place]
-            moved = dict(zip(event.digits, locals_, strict=True))
-            locals_ = tuple(moved.get(digit, before[digit]) for digit in range(len(self._copies)))
-            to = self.number((*locals_, *cast("Locals", new)))
-            made.append(changed(way, to=to, when=None, updates=(), given=tuple(given)))
+            moved = [*before[: len(self._copies)], *cast("Locals", new)]
+            for digit, local in zip(event.digits, locals_, strict=True):
+                moved[digit] = local
+            made.append(changed(way, to=self.number(tuple(moved)), when=None, updates=(), given=tuple(given)))
         return tuple(made)
 
     def values(self, state: int) -> Values:
@@ -206,7 +197,7 @@ class SystemTable:
         )
 
     def _cached_outcomes(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
-        key = event.key(before)
+        key = tuple([before[digit] for digit in event.digits])
         found = event.known.get(key)
         if found is None:
             # If several outcomes differ only in the names of the outcomes of the parts, keep only one of them.
@@ -229,8 +220,8 @@ class SystemTable:
             if self.composition.runs(path.moves, start, blocked=True)
         )
 
-    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, JointRun]]:
-        """Yield the moves that *row* may make in *state*, each with the runs before it."""
+    def met(self, state: int, row: int) -> Iterator[tuple[JointMove, int, AssumedData]]:
+        """Yield the moves that *row* may make in *state*, each with a state of its copy and what this assumes."""
         for path, start in self._enabled(self.joint[row], self._locals[state]):
             yield from self.composition.met(path.moves, start)
 
@@ -291,17 +282,13 @@ class SystemTable:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
         if number == len(self.states):
-            copies = (copy for copy in self._copies if copy.digit in self.cone)
-            states = {copy.name: self._tables[copy.part].states[locals_[copy.digit]] for copy in copies}
-            self.states.append(self.system.shows(states))
+            self.states.append(self.system.shows({name: of.states[locals_[digit]] for name, digit, of in self._inside}))
         return number
 
     def seen(self, locals_: Locals) -> int:
-        beginning = self._locals[self.initial]
         digits = (*range(len(self._copies)), *self._owners)
-        return self.number(
-            tuple(locals_[at] if digits[at] in self.cone else local for at, local in enumerate(beginning))
-        )
+        here = zip(digits, locals_, self._locals[self.initial], strict=False)  # there may be no values
+        return self.number(tuple(local if digit in self.cone else initial for digit, local, initial in here))
 
     def _event(self, joint: JointEvent) -> JointRow:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
@@ -327,10 +314,12 @@ class SystemTable:
         condition = self.tested(condition)
         if condition is None:
             return _always
-        tests = {each: self._part_test(each) for each in atoms(condition) if isinstance(each, At)}
-        if any(isinstance(each, Compare) for each in atoms(condition)):
-            return lambda here: with_atoms(condition, lambda atom: tests[atom](here) if isinstance(atom, At) else atom)
-        return predicate(condition, lambda atom: tests[atom])  # type: ignore[index]  # all atoms are about states
+        tests: dict[Atom, Callable[[Locals], bool]] = {
+            each: self._part_test(each) for each in atoms(condition) if isinstance(each, At)
+        }
+        if not compares_data(condition):
+            return predicate(condition, tests.__getitem__)
+        return lambda here: with_atoms(condition, lambda atom: tests[atom](here) if atom in tests else atom)
 
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
@@ -351,20 +340,21 @@ class SystemTable:
 
     def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[_Outcome]:
         for path, start in self._enabled(event, before):
-            for run in self.composition.runs(path.moves, start) if not ways or path.way.name in ways else ():
-                when = run.condition if run.holding else None
+            runs = self.composition.runs(path.moves, start) if not ways or path.way.name in ways else ()
+            for here, done, error, assumed in runs:
+                when = assumed.condition if assumed.holding else None
                 if when is None or not self._symbolic or self.satisfiable(when, event.joint.name):
                     way = Way(
                         index=-1,
                         name=path.way.name,
                         to=-1,
-                        reply=run.error or path.reply,
-                        emits=tuple(output for each in run.done for output in each.emits),
-                        done=run.done,
+                        reply=error or path.reply,
+                        emits=tuple([output for each in done for output in each.emits]),
+                        done=done,
                         when=when,
-                        updates=self.composition.updates(run) if run.values else (),
+                        updates=self.composition.updates(assumed) if assumed.values else (),
                     )
-                    yield event.key(run.here), way
+                    yield tuple([here[digit] for digit in event.digits]), way
 
     def satisfiable(self, condition: Condition, event: str) -> bool:
         return self.data is None or self.data.possible(condition, self.row[event])
@@ -373,11 +363,15 @@ class SystemTable:
         happens = event.when(here)
         for path in event.paths if happens is not False else ():
             if (taken := path.when(here)) is not False:
-                holding = tuple([each for each in (happens, taken) if not isinstance(each, bool)])
-                yield path, JointRun(here, holding=holding)
+                conditions = [each for each in (happens, taken) if not isinstance(each, bool)]
+                yield path, (here, (), (), AssumedData(tuple(conditions)) if conditions else NOTHING_ASSUMED)
 
 
 TransitionSystem: TypeAlias = Table | SystemTable
+
+
+def _as_event(of: JointEvent) -> Event:
+    return Event(name=of.name, kind=of.kind, about=of.about, cells={}, rpc=of.rpc, arguments=of.arguments)
 
 
 def _always(_here: Locals) -> bool:

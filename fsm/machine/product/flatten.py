@@ -15,7 +15,7 @@ from fsm.machine import LEVELS, Cannot, Cell, Machine, Moves, Outcome, Silent, S
 from fsm.machine.conditions import All, Condition, Not, WrittenCondition, all_of, any_of
 from fsm.machine.evidence import used_cell
 from fsm.machine.product import SystemTable
-from fsm.machine.product.composition import JointRun
+from fsm.machine.product.composition import AssumedData
 from fsm.machine.product.system import JointMove, System
 from fsm.machine.table import Done, Way
 from fsm.trace import shown_text
@@ -168,7 +168,7 @@ def _cell(table: SystemTable, state: int, row: int, name: Callable[[int], str]) 
 def _judged_cell(table: SystemTable, state: int, row: int, name: Callable[[int], str]) -> Cell:
     joint, copies, parts = table.joint[row].joint, table.system.copies, table.system.parts
     met = list(table.met(state, row))
-    clauses = (cell.clause for move, run in met if (cell := move.cell(run.here[move.at])))
+    clauses = (cell.clause for move, local, _ in met if (cell := move.cell(local)))
     clause = min((joint.clause, *clauses), key=lambda each: LEVELS.index(each.level))
     # A hidden event that is unspecified could lead anywhere at any time, so that a judge would accept everything.
     silence = list(_silence(table, joint.name, met)) if joint.kind != "hidden" else []
@@ -197,14 +197,13 @@ def _judged_cell(table: SystemTable, state: int, row: int, name: Callable[[int],
     return Moves(outcomes=tuple(outcomes), clause=clause)
 
 
-def _silence(table: SystemTable, event: str, met: list[tuple[JointMove, JointRun]]) -> Iterator[Condition]:
+def _silence(table: SystemTable, event: str, met: list[tuple[JointMove, int, AssumedData]]) -> Iterator[Condition]:
     """Yield the conditions under which a move of *event* is unspecified.  An empty condition always holds."""
-    for move, run in met:
-        local = run.here[move.at]
+    for move, local, assumed in met:
         if move.unspecified(local):
-            yield run.condition
+            yield all_of(assumed.holding)
         elif (uncovered := move.uncovered(local)) is not None:
-            condition = All(of=(*run.holding, table.composition.now(run, uncovered)))
+            condition = All(of=(*assumed.holding, table.composition.now(assumed, uncovered)))
             if table.satisfiable(condition, event):
                 yield condition
 

@@ -325,7 +325,7 @@ def commute(one: JointMove, two: JointMove) -> bool:
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
         if other.at in {*reads, move.at} or any(
-            option.errors for local in range(move.states) for option in move.options(local)
+            errors for local in range(move.states) for _, errors, *_ in move.options(local)
         ):
             return False
     return not (one.emitted() and two.emitted())

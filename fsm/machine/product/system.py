@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Final, NamedTuple, TypeAlias
+from functools import cache, partial
+from typing import Final, TypeAlias
 
 from msgspec import structs
 
 from fsm.errors import InputError
 from fsm.machine import Cell, Clause, Kind, Machine
-from fsm.machine.conditions import (
-    All,
-    At,
-    Compare,
-    Condition,
-    Not,
-    Some,
-    comparisons_over,
-)
+from fsm.machine.conditions import All, At, Compare, Condition, Not, Some, compares_data, comparisons_over
+from fsm.machine.guards import has_data
 from fsm.machine.table import Done, Table, Way
 from fsm.machine.terms import Constant, DataUpdate, Read, Term, Variable, substituted
 from fsm.machine.versions import conflict, meant
@@ -213,7 +206,8 @@ class System:
         >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
         'alarm armed'
         """
-        now = ((copy.name, states.get(copy.name), self.parts[copy.part].initial) for copy in self.copies)
+        parts = self.parts.values()
+        now = ((copy.name, states.get(copy.name), part.initial) for part in parts for copy in part.copies)
         return ", ".join(f"{name} {state}" for name, state, initial in now if state not in {None, initial}) or BEGINNING
 
     def text(self, condition: Condition, arguments: Mapping[str, Variable] = {}) -> str:
@@ -269,26 +263,18 @@ Test: TypeAlias = "Callable[[Locals], bool | Condition]"
 """Tells whether a condition holds, or returns the part of it that depends on data."""
 
 
-class Option(NamedTuple):
-    """A possible result of a move: the new state, the errors that end the event, and the step.
-
-    ``silent`` is the step without outputs.  The data must satisfy ``when``, and ``updates`` change them.
-    """
-
-    to: int
-    errors: tuple[str, ...]
-    done: Done
-    silent: Done
-    when: Condition | None = None
-    updates: tuple[DataUpdate, ...] = ()
+Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done, Condition | None, tuple[DataUpdate, ...]]"
+"""A possible result of a move: the new state, the errors that end the event, the step with and without outputs, and
+the condition that the data must satisfy and the updates that change them.
+"""
 
 
 class JointMove:
     """A step of a part as one move of a joint event.  In a *call*, an error reply may end the joint event.
 
     ``when`` tells whether the step is taken, given the states before it, and ``heard`` tells whether its outputs are
-    delivered.  ``options`` returns the possible results in a local state, and ``blocked`` returns the results that
-    the table leaves out.
+    delivered.  ``on_data`` is true if any of this, or its result, depends on data.  ``options`` returns the possible
+    results in a local state, and ``blocked`` returns the results that the table leaves out.
     """
 
     def __init__(
@@ -300,20 +286,21 @@ class JointMove:
         self.at = step.copy.digit
         self.when = test(step.when)
         self.heard = test(part.heard)
+        conditions = [each for each in (step.when, part.heard) if each is not None]
+        self.on_data = has_data(part.machine) or any(compares_data(each) for each in conditions)
         self.options = cache(self._options)
-        self.blocked = cache(self._blocked_options)
+        self.blocked = cache(partial(self._options, blocked=True))
         self.emitted = cache(self._all_outputs)
         self.states = len(table.states)
         self._ends = call and not step.goes_on
         self._table = table
         self._row = table.end[row] if step.ends else row
-        begun = (
+        begun = tuple(
             DataUpdate(variable=name, term=Constant(value=each.initial), text=each.text(each.initial))
             for name, each in part.machine.data.items()
         )
-        self._reset = Way(
-            index=-1, name="", to=table.states.index(part.initial), reply=(), emits=(), updates=tuple(begun)
-        )
+        initial = table.states.index(part.initial)
+        self._reset = Way(index=-1, name="", to=initial, reply=(), emits=(), updates=begun)
 
     def cell(self, local: int) -> Cell | None:
         """Return the cell that the move uses, or ``None`` if it is a reset or the end of a call is not specified."""
@@ -325,9 +312,9 @@ class JointMove:
 
     def uncovered(self, local: int) -> Condition | None:
         """Return the condition on data under which the machine does not say what happens, if there may be one."""
-        ways = self._table.step(local, self._row) if self._row >= 0 else ()
-        guards = [self._named(way.when) for way in ways or () if way.when]
-        return Not(of=Some(of=tuple(guards))) if guards and len(guards) == len(ways or ()) else None
+        ways = (self._table.step(local, self._row) or ()) if self._row >= 0 else ()
+        guards = tuple(way.when for way in ways if way.when)
+        return Not(of=self._named(Some(of=guards))) if ways and len(guards) == len(ways) else None
 
     def _named(self, condition: Condition) -> Condition:
         """Return a condition on data of the part with the names that these have in the system."""
@@ -346,18 +333,17 @@ class JointMove:
 
     def _all_outputs(self) -> dict[tuple[str, ...], None]:
         options = (option for local in range(self.states) for option in self.options(local))
-        return {option.done.emits: None for option in options if option.done.emits}
+        return {done.emits: None for _, _, done, *_ in options if done.emits}
 
     def _options(self, local: int, *, blocked: bool = False) -> tuple[Option, ...]:
-        if self._row < 0:
-            ways: Iterable[Way] = () if blocked else (self._reset,)
-        else:
-            ways = (self._table.blocked if blocked else self._table.step)(local, self._row) or ()
+        step = self._table.blocked if blocked else self._table.step
+        ways = (step(local, self._row) or ()) if self._row >= 0 else () if blocked else (self._reset,)
         possible = offered(ways, self.step.outcomes, self.part.without)
         return tuple(option for way in possible for option in self._options_of_way(local, way))
 
-    def _blocked_options(self, local: int) -> tuple[Option, ...]:
-        return self._options(local, blocked=True)
+    def all_options(self, local: int) -> tuple[Option, ...]:
+        """Return the possible results in a local state, including those that the table leaves out."""
+        return (*self.options(local), *self.blocked(local))
 
     def _options_of_way(self, local: int, way: Way) -> Iterator[Option]:
         states, copy = self._table.states, self.step.copy
@@ -380,9 +366,9 @@ class JointMove:
             for each in way.updates
         )
         if len(errors) < len(way.reply) or not way.reply:
-            yield Option(way.to, (), done, silent, when, updates)
+            yield way.to, (), done, silent, when, updates
         if errors:
-            yield Option(way.to, errors, done, silent, when, updates)
+            yield way.to, errors, done, silent, when, updates
 
 
 def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
