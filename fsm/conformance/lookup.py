@@ -221,7 +221,11 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
             with suppress(BrokenError):  # The end of this test is not judged.
                 methods["leftovers"]()
 
-        others |= {"close": close, "reset": lambda: (close(), methods["reset"]())}
+        def reset() -> None:
+            close()
+            methods["reset"]()
+
+        others |= {"close": close, "reset": reset}
     return cast("SUT", SimpleNamespace(**{**methods, **others}))
 
 

@@ -225,11 +225,10 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
     table = tabulate(machine.under(profile))
     plan = Plan(table=table, overlaps=overlaps)
     moves = dynamics(plan.valued)
+    signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
     if table.machine.timers and isinstance(sut, Clocked):  # hidden timers fire only when the test lets time pass
-        signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
         moves = dynamics(plan.valued, shown={*signals, *forced(clocked(table.machine))})
     if isinstance(sut, Limited):
-        signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
         plan = Plan(table=table, overlaps=overlaps, never=sut.never)
         moves = dynamics(plan.valued, shown=signals.difference(sut.unasked()))
     return Oracle(
