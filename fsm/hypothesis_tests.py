@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import Phase, currently_in_test_context, settings
+from hypothesis import find as find_example
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
 from hypothesis.stateful import TestCaseProperty
 
 from fsm.conformance.asynchronous import made
@@ -73,6 +78,18 @@ def stateful(
             made.tearDownClass = classmethod(report)  # type: ignore[assignment]
             return made
 
+    _read_constants()
     kind = walker(judge, tested, cover, failing=failing, strategies=strategies, more=more)
     kind.TestCase = Reporting()
     return kind
+
+
+def _read_constants() -> None:
+    """Draw many numbers, so that Hypothesis reads the constants in the source of local modules.
+
+    It does so in one of its first draws. On a slow machine, its health check would blame the rule that drew.
+    """
+    if not currently_in_test_context():
+        how = settings(database=None, deadline=None, phases=[Phase.generate], max_examples=5)
+        with suppress(NoSuchExample):  # The first example is all zeros, which Hypothesis does not draw.
+            find_example(st.lists(st.integers(), min_size=200, max_size=200), any, settings=how)

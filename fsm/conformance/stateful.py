@@ -1,5 +1,6 @@
 """Run random tests. A Hypothesis state machine drives a SUT through the steps of a machine."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -7,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, currently_in_test_context, note, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
@@ -86,6 +87,50 @@ class JudgedSteps(RuleBasedStateMachine):
         """Return the possible states, each followed by the values of its variables: ``open, failures = 0``."""
         return tuple(sorted({self.walk.oracle.plan.valued.named(each.state) for each in self.walk.belief}))
 
+    def teardown(self) -> None:
+        if hasattr(self, "walk"):
+            with self.judged():
+                self.walk.finish()
+            if currently_in_test_context():  # The steps that Hypothesis prints can also be run by hand.
+                note(StepsNote(self))
+
+
+class StepsNote:
+    """The steps of a test. Hypothesis calls ``repr`` only if it prints the test, so only this test is shrunk."""
+
+    def __init__(self, state: JudgedSteps) -> None:
+        self.state = state
+
+    def __repr__(self) -> str:
+        walk, error = self.state.walk, sys.exc_info()[0]
+        text = f"steps since the last reset: {'; '.join(str(each.step) for each in walk.trace)}"
+        if error is None or walk.failed or not walk.trace:
+            return text
+        failure = Failure(broken="an invariant", trace=tuple(walk.trace))
+        short = shrink(lambda: _Checked(type(self.state)(), walk, error), failure)
+        again = f"\nthese steps also break an invariant: {'; '.join(map(str, short.steps))}"
+        return text + again * (short.repeated is None and short.steps != failure.steps)
+
+
+class _Checked(Execution):
+    """Steps after each of which the invariants of *state* may raise *error*."""
+
+    def __init__(self, state: JudgedSteps, walk: Execution, error: type[BaseException]) -> None:
+        super().__init__(walk.oracle, walk.sut, watch=walk.watch)
+        state.walk, self._state, self._error = self, state, error
+        own: Any = state.invariants  # a method in older versions of Hypothesis
+        self._invariants = own() if callable(own) else own
+
+    def take(self, step: Stimulus) -> bool:
+        taken = super().take(step)
+        try:
+            for each in self._invariants:
+                if all(holds(self._state) for holds in each.preconditions):
+                    each.function(self._state)
+        except self._error as error:
+            raise self._failure_error(Failure(broken="an invariant")) from error
+        return taken
+
 
 def walker(
     oracle: Oracle,
@@ -125,7 +170,7 @@ def walker(
             If the plan does not know a path from here, because values are far from those that it tries, mostly wander.
             """
             if self.walk.point is not None and not plan.planned(self.walk.point) and first % STAYS:
-                self.take_some(first)
+                self.wander(first)
                 return
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.aimed), first)
@@ -135,9 +180,6 @@ def walker(
 
         @rule(first=any_aim)
         def wander(self, first: int) -> None:
-            self.take_some(first)
-
-        def take_some(self, first: int) -> None:
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
             waits = [Stimulus(each.event, "wait") for each in self.walk.clock.timers] if edges else []
@@ -150,34 +192,29 @@ def walker(
                 else:
                     self.walk.reset()
 
-        def teardown(self) -> None:
-            if hasattr(self, "walk"):
-                with self.judged():
-                    self.walk.finish()
-
-    rules = {
-        f"do_{event}".replace("-", "_"): (event, each)
-        for event, each in argument_strategies(plan, strategies or {}).items()
-    }
-    made = {name: _argument_rule(name, event, each) for name, (event, each) in rules.items()}
+    made = [_argument_rule(event, each) for event, each in argument_strategies(plan, strategies or {}).items()]
     name = f"Conformance[{plan.table.machine.name}]"
     own = {"sut": sut, "failing": staticmethod(failing)}
-    return type(name, (Conformance,), {**own, **made, **{each.__name__: each for each in more}})
+    return type(name, (Conformance,), {**own, **{each.__name__: each for each in (*made, *more)}})
 
 
 def argument_strategies(plan: Plan, strategies: Strategies) -> Strategies:
     """Return a strategy for each argument of each event: one of *strategies*, or one for the declared values.
 
-    Raise ``ValueError`` if there is no such event or argument.
+    Raise ``ValueError`` if there is no such event or argument, and ``TypeError`` if a strategy names no argument.
     """
     own = {name: each.arguments for name, each in plan.table.machine.events.items() if each.arguments}
     for event, those in strategies.items():
-        for name, known in ((event, own), *((each, own.get(event, {})) for each in those)):
+        named = those if isinstance(those, Mapping) else ()
+        for name, known in ((event, own), *((each, own.get(event, {})) for each in named)):
             if name not in known:
                 hint = nearest(name, known, of="names")
                 raise ValueError(
                     f"strategies name {name!r}, which is not an event with arguments or an argument; {hint}"
                 )
+        if not isinstance(those, Mapping):
+            form = f"{{{event!r}: {{{next(iter(own[event]))!r}: …}}}}"
+            raise TypeError(f"strategies have {those!r} for {event!r}; name its arguments, as in {form}")
     return {
         event: {
             name: strategies.get(event, {}).get(name, _values(plan.table.machine.events[event], each))
@@ -204,12 +241,12 @@ def _values(event: Event, variable: Variable) -> st.SearchStrategy[Argument]:
     return st.one_of(*strategies, *far).map(variable.written)
 
 
-def _argument_rule(name: str, event: str, strategies: Mapping[str, st.SearchStrategy[Argument]]) -> object:
+def _argument_rule(event: str, strategies: Mapping[str, st.SearchStrategy[Argument]]) -> Callable[..., object]:
     def call(self: Any, **args: Argument) -> None:  # noqa: ANN401  (the state machine)
         self.do(event, **args)
 
-    call.__name__ = name
-    made: Callable[[object], object] = rule(**dict[str, Any](strategies))
+    call.__name__ = f"do_{event}".replace("-", "_")
+    made: Callable[[object], Callable[..., object]] = rule(**dict[str, Any](strategies))
     return made(call)
 
 
