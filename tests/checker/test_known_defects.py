@@ -93,7 +93,7 @@ def test_a_system_is_shown() -> None:
 
     assert (whole.returncode, one.returncode) == (0, 0)
     assert "container-status, 4 copies, begins absent" in whole.stdout
-    assert "not-started: container.1.1.stop/ignored" in one.stdout
+    assert "not-started, if container is created: container.1.1.stop/ignored" in one.stdout
     assert "not-started" not in whole.stdout
     assert "RunPodSandbox" not in one.stdout
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
@@ -23,12 +24,12 @@ from fsm.checker.safety import IdempotenceAutomaton, SequenceAutomaton
 from fsm.linearizability import moves
 from fsm.linearizability.frontier import Frontier
 from fsm.linearizability.moves import Moves
-from fsm.machine import product
 from fsm.machine.calls import ASKED, BEGUN, LOST_BEGUN, Rules, belief, unobserved
 from fsm.machine.evidence import Proved
 from fsm.machine.guards import DataEffects
 from fsm.machine.in_progress import InProgress
 from fsm.machine.product import reduction
+from fsm.machine.product.composition import Composition
 from fsm.machine.product.reduction import Influence, Orbits, Symmetry
 from fsm.machine.product.system import JointMove
 from fsm.machine.table import UNSPECIFIED
@@ -239,15 +240,14 @@ def _errors_of_lists_dropped(right: Call) -> Call:
 
 def _asked_at_the_beginning(word: str) -> Callable[[Call], Call]:
     def wrong(right: Call) -> Call:
-        def runs(moves_: Any, before: Any, **named: Any) -> object:  # noqa: ANN401  (an engine's own)
+        def runs(of: Any, moves_: Any, *starts: Any, **named: Any) -> object:  # noqa: ANN401  (an engine's own)
             early = []
             for each in moves_:
                 move = copy.copy(each)
-                test = getattr(move, word)
-                value = test is None or test(before)
-                setattr(move, word, (lambda _: True) if value else (lambda _: False))
+                value = getattr(move, word)(starts[0][0])
+                setattr(move, word, partial(lambda value, _: value, value))
                 early.append(move)
-            return right(tuple(early), before, **named)
+            return right(of, tuple(early), *starts, **named)
 
         return runs
 
@@ -325,8 +325,8 @@ SYSTEM: Final[dict[str, Plant]] = {
     "an error does not end a joint call": wrapped(JointMove, "__init__", _ending(ends=False)),
     "an error ends what goes on, and a joint signal": wrapped(JointMove, "__init__", _ending(ends=True)),
     "the errors of a list are dropped": wrapped(JointMove, "_options_of_way", _errors_of_lists_dropped),
-    "when is asked too early": wrapped(product, "_runs", _asked_at_the_beginning("when")),
-    "heard is asked too early": wrapped(product, "_runs", _asked_at_the_beginning("heard")),
+    "when is asked too early": wrapped(Composition, "runs", _asked_at_the_beginning("when")),
+    "heard is asked too early": wrapped(Composition, "runs", _asked_at_the_beginning("heard")),
     "a reset leaves calls in progress": wrapped(JointMove, "_options", _reset_keeps_calls),
 }  # fmt: skip
 
