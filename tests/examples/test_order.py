@@ -33,9 +33,12 @@ def test_the_plan_finds_the_bug(bug: str) -> None:
 
 @pytest.mark.slow
 def test_large_amounts_are_found_at_random() -> None:
-    """No constant of the model is near 1,000, so only random amounts beyond the scope are that large."""
+    """No constant of the model is near 1,000, so only random amounts beyond the scope are that large.
+
+    Hypothesis also draws constants of loaded modules, so the same seed may draw other amounts in another process.
+    """
     assert failures("large") == []
-    assert failures("large", examples=300)
+    assert failures("large", examples=1000)
 
 
 @pytest.mark.slow

@@ -38,6 +38,25 @@ kind  = "signal"
 about = "All jobs are lost."
 steps = ["reset every job", "door.slam"]
 """
+BANK = """\
+[system]
+name   = "bank"
+title  = "A bank"
+about  = "Opens both locks with the same code."
+source = "handbook of the bank"
+
+[part.safe]
+machine = "safe"
+
+[part.vault]
+machine = "vault"
+
+[event.enter]
+kind  = "call"
+about = "Enter the code."
+MUST  = "handbook of the bank"
+steps = ["safe.enter"]
+"""
 DEVIATES = (
     'deviates = "push-opens"\nsince    = "1920"\nlink     = "https://example.org/doors#jam"\n'
     'moves    = { shut = { to = "shut" } }'
@@ -123,7 +142,7 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM3": ("properties/door.toml", "check properties/door.toml --profile none", (PROPERTIES,)),
     "FSM4": ("drawing.txt", "diff door.toml drawing.txt", ()),
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
-    "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
+    "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH, BANK)),
 }
 """For each family of codes, or part of a family, the file name of an example, the command to run, and possible surrounding texts."""
 
@@ -172,6 +191,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "models/door.toml": DOOR,
         "job.toml": JOB,
         "safe.toml": SAFE,
+        "lease.toml": LEASE,
+        "vault.toml": edited(SAFE, "to = 3, scope = true", "to = 9, scope = true"),
         "properties/door.toml": PROPERTIES,
         "register.toml": f"{DOOR.partition('[states]')[0]}[states]\n{states}{events}",
         "today.log": recording + b"\n" * (2 << 20),
