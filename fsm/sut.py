@@ -240,7 +240,7 @@ class Tidy(Protocol):
     """A SUT that knows whether a test has left something behind that it should have ended."""
 
     def leftovers(self, expected: Callable[..., str]) -> str:
-        """End the test, and return a description of what it has left behind, or an empty string.
+        """End the test.  Return an error message if something is still running or has gone wrong, else an empty string.
 
         ``expected(shows, fields, call)`` returns what is legal instead of *shows* and *fields*, or an empty string, if
         no step has followed, except perhaps *call*, which may be empty.

@@ -111,7 +111,7 @@ class OutputListener:
         return (event.name, *step.way.emits) if event else step.way.emits
 
     def observations(self, step: InstantStep) -> Iterator[tuple[RunStep, list[Key]]]:
-        """Yield what is observed of *step*, with each of the arguments that its signal may have."""
+        """Yield *step* and its observations, once for each combination of arguments that its signal may have."""
         seen = [Key(event=name) for name in self.observed(step)]
         event = self._shared_event(step)
         if event is None or not (names := self.belief_table.arguments(event)):

@@ -182,7 +182,7 @@ class _System:
         return guards, after
 
     def _arguments(self, taken: RunStep, values: Frame, given: Frame) -> dict[str, Expression]:
-        """Return the arguments of an event, of which the end of a call has stored some."""
+        """Return the arguments of an event.  The end of a call has those that were stored when it began."""
         known = {**given, **values} if taken.ends else given
         return {name: known[f"{name} of {taken.event}"] for name in self.machine.events[taken.event].arguments}
 

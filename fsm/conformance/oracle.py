@@ -78,7 +78,7 @@ class Oracle:
         return Failure(broken=f"after the test, {left}", at_end=True, hangs=hangs) if left else None
 
     def expected_later(self, before: Configurations, shows: str, fields: Mapping[str, int | str], call: str) -> str:
-        """Return what is legal instead of *shows* and *fields* after the last step, or an empty string.
+        """Return the states that may legally be shown after the last step, or an empty string if *shows* is legal.
 
         Since then, *call* may have been made, and signals and hidden events may have happened. If a call was in
         progress, everything is legal.

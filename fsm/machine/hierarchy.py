@@ -51,7 +51,7 @@ class Hierarchy:
             yield name
 
     def in_model(self, state: str) -> str:
-        """Return the state of the model of which *state* is a variant, or *state* itself."""
+        """Return the state that the model declares for *state*, which may be a variant that remembers a substate."""
         name = self.inside.get(state, state)
         return state if name in self.parents else name
 

@@ -160,7 +160,7 @@ def _otherwise(guards: Sequence[Condition]) -> WrittenCondition:
 
 
 def with_rest_of(ways: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Return *ways*, whose conditions have changed, so that ``otherwise`` is again what is left."""
+    """Return *ways* with the conditions ``otherwise`` computed again, after other conditions have changed."""
     rest = [way.when is not None and way.when.text == OTHERWISE for way in ways]
     guards = [way.when.means for way, is_rest in zip(ways, rest, strict=True) if way.when and not is_rest]
     changed = _otherwise(guards)

@@ -32,7 +32,7 @@ class AssumedData(NamedTuple):
 NOTHING_ASSUMED: Final = AssumedData()
 
 JointRun: TypeAlias = tuple[Locals, tuple[Done, ...], tuple[str, ...], AssumedData]
-"""The states after some moves, their steps, the error reply if one has ended the event, and what they assume.
+"""The states after some moves, the steps, the error reply that ended the event, if any, and assumptions about data.
 
 There are many runs, and Python makes and unpacks plain tuples faster than anything else.  The same is true for options.
 """
