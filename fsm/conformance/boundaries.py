@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate
+from fsm.machine.conditions import All, Compare, Condition, Not, Some, comparisons_in, predicate
 from fsm.machine.guards import DataEffects, TooManyValuesError, solution
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import (
@@ -194,7 +194,7 @@ class Boundaries:
 
     def _comparisons(self, row: int, state: int) -> tuple[Compared, ...]:
         guards = [way.when for way in self._table.step(state, row) or () if way.when]
-        found = dict.fromkeys(each for guard in guards for each in atoms(guard) if isinstance(each, Compare))
+        found = dict.fromkeys(each for guard in guards for each in comparisons_in(guard))
         return tuple(Compared(each, self._difference(each, row)) for each in found)
 
     def _subtraction(self, of: Compare, row: int) -> Callable[[Values], Value]:

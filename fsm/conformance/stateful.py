@@ -19,7 +19,7 @@ from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Plan
 from fsm.errors import nearest
 from fsm.machine import Event
-from fsm.machine.conditions import Compare, atoms
+from fsm.machine.conditions import comparisons_in
 from fsm.machine.guards import encoded
 from fsm.machine.terms import Argument, Variable, constants_in
 from fsm.monitor.property_watch import Watch
@@ -113,7 +113,7 @@ class StepsNote:
 
 
 class _Checked(Execution):
-    """Steps after each of which the invariants of *state* may raise *error*."""
+    """Checks the invariants of *state* after each step.  If one of them raises *error*, the test fails."""
 
     def __init__(self, state: JudgedSteps, walk: Execution, error: type[BaseException]) -> None:
         super().__init__(walk.oracle, walk.sut, watch=walk.watch)
@@ -226,11 +226,11 @@ def argument_strategies(plan: Plan, strategies: Strategies) -> Strategies:
 
 def _values(event: Event, variable: Variable) -> st.SearchStrategy[Argument]:
     """Return a strategy for values in the range, at and beside constants of conditions, and far beyond a scope."""
-    compared = [each for way in event.outcomes() if way.when for each in atoms(way.when.means)]
+    compared = [each for way in event.outcomes() if way.when for each in comparisons_in(way.when.means)]
     near = {
         constant + beside
         for each in compared
-        if isinstance(each, Compare) and variable.name in each.names
+        if variable.name in each.names
         for constant in (*constants_in(each.left), *constants_in(each.right))
         for beside in (-1, 0, 1)
     }

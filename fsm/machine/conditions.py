@@ -164,8 +164,12 @@ def atoms(condition: Condition) -> Iterator[Atom]:
             yield condition
 
 
+def comparisons_in(condition: Condition) -> Iterator[Compare]:
+    return (atom for atom in atoms(condition) if isinstance(atom, Compare))
+
+
 def compares_data(condition: Condition) -> bool:
-    return any(isinstance(atom, Compare) for atom in atoms(condition))
+    return any(True for _ in comparisons_in(condition))
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from fsm.machine.conditions import All, Compare, Condition, Not, Some, atoms, predicate, truth, truth_within
+from fsm.machine.conditions import All, Compare, Condition, Not, Some, comparisons_in, predicate, truth, truth_within
 from fsm.machine.terms import DataUpdate, Range, Term, Values, Variable, assignments, bounds, evaluator, names_in
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class DataEffects:
 
 def names_of(when: Condition | None, updates: Iterable[DataUpdate]) -> Iterator[str]:
     """Yield the names of the variables and arguments that a guard and updates read."""
-    for each in atoms(when) if when else ():
-        yield from each.names if isinstance(each, Compare) else ()
+    for each in comparisons_in(when) if when else ():
+        yield from each.names
     for update in updates:
         yield from names_in(update.term)
 
@@ -222,7 +222,7 @@ def solution(condition: Condition, ranges: Mapping[str, Range], most: int = MOST
     """
     if not consistent(condition):
         return None
-    names = dict.fromkeys(name for each in atoms(condition) if isinstance(each, Compare) for name in each.names)
+    names = dict.fromkeys(name for each in comparisons_in(condition) for name in each.names)
     todo = [{name: ranges[name] for name in names}]
     for number in range(most):
         if not todo or (number == most // 100 and not consistent(condition, ranges)):
@@ -250,7 +250,7 @@ def consistent(condition: Condition, ranges: Mapping[str, Range] | None = None) 
     This decides at once, whatever the ranges, that ``a < b``, ``a == b`` and ``a > b`` cover everything.  With
     *ranges*, it also decides that ``a + b < c`` and ``a + b > 9`` exclude each other if ``c`` is at most 9.
     """
-    pairs = list(dict.fromkeys((each.left, each.right) for each in atoms(condition) if isinstance(each, Compare)))
+    pairs = list(dict.fromkeys((each.left, each.right) for each in comparisons_in(condition)))
     if len(pairs) > MOST_SIGNS:
         return True
 

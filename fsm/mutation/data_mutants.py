@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from fsm.machine import Outcome
-from fsm.machine.conditions import All, Compare, Condition, Not, atoms, mapped
+from fsm.machine.conditions import All, Compare, Condition, Not, comparisons_in, mapped
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable, names_in, term_text
 
 CellWays: TypeAlias = tuple[Outcome, ...]
@@ -40,8 +40,8 @@ class DataMutants:
                 yield name, way, (*ways[:index], instead, *ways[index + 1 :])
 
     def _edits(self, ways: Iterable[Outcome]) -> Iterator[tuple[str, ComparisonEdit]]:
-        found = (atom for way in ways if way.when for atom in atoms(way.when.means))
-        for comparison in dict.fromkeys(each for each in found if isinstance(each, Compare)):
+        found = (each for way in ways if way.when for each in comparisons_in(way.when.means))
+        for comparison in dict.fromkeys(found):
             yield from self._comparisons(comparison)
 
     def _comparisons(self, of: Compare) -> Iterator[tuple[str, ComparisonEdit]]:

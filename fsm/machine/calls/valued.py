@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from fsm.machine.guards import DataEffects, encoded
+from fsm.machine.guards import DataEffects, encoded, may_agree
 from fsm.machine.table import Row, Table, Way
 from fsm.machine.terms import Argument, Constant, Values
 from fsm.machine.traversal import Numbering
@@ -116,7 +116,7 @@ class ValuedTable(Table):
 
     def agree(self, row: int, other: int) -> bool:
         (one, mine), (another, yours) = self.called.listed[row], self.called.listed[other]
-        return one == another and all(a is None or b is None or a == b for a, b in zip(mine, yours, strict=True))
+        return one == another and may_agree([mine], [yours])
 
     def learned(self, state: int, shown: Mapping[str, Argument]) -> int:
         bare, values = self.numbers.listed[state]

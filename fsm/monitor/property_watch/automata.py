@@ -19,7 +19,19 @@ from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAut
 from fsm.machine import claims
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.calls.valued import with_data
-from fsm.machine.conditions import All, Compare, Condition, In, Not, Some, WrittenCondition, atoms, certainly, possibly
+from fsm.machine.conditions import (
+    All,
+    Compare,
+    Condition,
+    In,
+    Not,
+    Some,
+    WrittenCondition,
+    atoms,
+    certainly,
+    compares_data,
+    possibly,
+)
 from fsm.machine.guards import may_agree
 from fsm.machine.in_progress import in_progress
 from fsm.machine.table import Table, tabulate
@@ -345,5 +357,4 @@ def depends_on_values(claim: claims.Claim) -> bool:
     """Check whether runs with the same states and events, but other values, may differ in breaking *claim*."""
     if not isinstance(claim, claims.Always | claims.Never):
         return isinstance(claim, claims.Idempotent)
-    means = (each.means for each in claims.conditions_of(claim))
-    return any(isinstance(part, Compare) for each in means for part in atoms(each))
+    return any(compares_data(each.means) for each in claims.conditions_of(claim))
