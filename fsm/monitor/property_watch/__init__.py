@@ -70,7 +70,7 @@ def untestable(stated: Property, machine: Machine | None = None) -> str:
     data = machine is not None and has_data(machine)
     match stated.claim:
         case Follows(other=other) | Refines(other=other) if has_data(other):
-            return f"{other.name} has data, and machines with data cannot be compared"
+            return f"{other.name} has data, and recordings are not compared with machines that have data"
         case LeadsTo() if data:
             return "the machine has data, so the number of steps to the target has no limit"
         case MatchesDiagram():
