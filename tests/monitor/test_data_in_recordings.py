@@ -95,8 +95,7 @@ def compared(seeds: range, *, vague: bool) -> Counter[str]:
         except naive_data.TooWideError:
             continue
         index = first_violation(machine, trace)
-        late = expected is not None and (index is None or index > expected)
-        found["same" if index == expected else "missed" if late else "false"] += 1
+        found[naive_data.agreement(index, expected)] += 1
         found["illegal"] += expected is not None
     return found
 

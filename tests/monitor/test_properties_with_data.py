@@ -100,8 +100,7 @@ def compared(seeds: range, *, vague: bool) -> Counter[str]:
         except naive_data.TooWideError:
             continue
         index = breach(machine, stated(machine, claim), trace[:legal])
-        late = expected is not None and (index is None or index > expected)
-        found["same" if index == expected else "missed" if late else "false"] += 1
+        found[naive_data.agreement(index, expected)] += 1
         found["broken"] += expected is not None
     return found
 

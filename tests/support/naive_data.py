@@ -176,6 +176,13 @@ def _arguments(event: str) -> list[str]:
     return [each.partition("=")[2] for each in event.partition("(")[2][:-1].split(", ")]
 
 
+def agreement(found: int | None, expected: int | None) -> str:
+    """Return ``same``, ``missed`` if the observation *found* is too late or ``None``, or else ``false``."""
+    if found == expected:
+        return "same"
+    return "missed" if expected is not None and (found is None or found > expected) else "false"
+
+
 def first_unexplained(machine: Machine, trace: Sequence[Observation]) -> int | None:
     """Return the index of the first observation that no behaviour explains, from the initial state on, or ``None``."""
     unrolled = Unrolled(machine)
