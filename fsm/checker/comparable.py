@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from fsm.checker.enumerated import arguments_read
 from fsm.machine import Event, Machine
+from fsm.machine.guards import arguments_read
 from fsm.machine.product.system import System
 from fsm.machine.terms import Variable
 

@@ -7,18 +7,18 @@ enumerates them instead, within the declared ranges.  Only values beyond a scope
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Final
 
 from msgspec import structs
 
-from fsm.machine import Event, Outcome
+from fsm.machine import Event
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.calls.valued import ValuedTable, with_data
 from fsm.machine.evidence import RunStep, run_step
-from fsm.machine.guards import names_of
+from fsm.machine.guards import arguments_read
 from fsm.machine.table import Table, Way
 from fsm.machine.terms import Argument, Values, Variable, word
 
@@ -80,21 +80,11 @@ def _within_range(variable: Variable, value: int | None) -> int | None:
 
 def enumerated(table: Table) -> Table:
     """Return *table* with each value of its data, or *table* itself if its machine has no data."""
-    valued = with_data(table, 1 << 62)
-    if not isinstance(valued, ValuedTable):
-        return valued
-    return EnumeratedTable(**{each.name: getattr(valued, each.name) for each in fields(valued)})
+    return with_data(table, 1 << 62, kind=EnumeratedTable)
 
 
 def within(table: Table, state: int) -> bool:
     return not isinstance(table, EnumeratedTable) or table.within(state)
-
-
-def arguments_read(event: Event, ways: Iterable[Outcome] | None = None) -> set[str]:
-    """Return the arguments of *event* that *ways* read, or any of its outcomes if *ways* is not given."""
-    ways = event.outcomes() if ways is None else ways
-    names = (name for way in ways for name in names_of(way.when.means if way.when else None, way.updates))
-    return event.arguments.keys() & names
 
 
 def each_argument(event: Event, besides: Collection[str]) -> Iterator[dict[str, Argument]]:

@@ -15,15 +15,14 @@ from typing import Any, Final
 import z3
 from msgspec import structs
 
-from fsm.checker.enumerated import arguments_read
 from fsm.checker.formulas import FormulaWriter
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds
 from fsm.checker.safety import sequences_of
-from fsm.machine import Event, Machine, Moves
+from fsm.machine import Machine, Moves
 from fsm.machine.claims import Always, Claim, Never
 from fsm.machine.conditions import Atom, Compare, Condition, Some, with_atoms
 from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep
-from fsm.machine.guards import DataEffects, names_of
+from fsm.machine.guards import DataEffects, arguments_read_later, names_of
 from fsm.machine.in_progress import in_progress
 from fsm.machine.table import tabulate
 from fsm.machine.terms import OPERATORS, Values, Variable, assignments
@@ -64,7 +63,7 @@ class Unbounded:
         sequences, _ = sequences_of(claim)
         if any(len(sequence) > 1 for sequence in sequences):
             return Unknown(why="--unbounded does not decide sequences with 'then'")
-        late = [f"'{name}'" for name, event in self.machine.events.items() if _arguments_read_later(event)]
+        late = [f"'{name}'" for name, event in self.machine.events.items() if arguments_read_later(event)]
         if late and self.overlap > 1:
             return Unknown(
                 why=f"--unbounded stores the arguments of only one call of {' and '.join(late)}, not several"
@@ -102,10 +101,6 @@ class Unbounded:
                 yield event.name, state, ", ".join(assignments(read, values))
 
 
-def _arguments_read_later(event: Event) -> set[str]:
-    return arguments_read(event, [way for end in event.ends.values() for way in end.outcomes])
-
-
 class _System:
     """The steps of a machine between control states, with formulas for its data, and conditions that must never hold.
 
@@ -121,7 +116,7 @@ class _System:
         control = StepCache(in_progress(replace(tabulate(replace(machine, timers={})), data=None), overlap))
         self.control, self.conditions = control.beyond if unwritten else control, conditions
         self.stored = {
-            f"{name} of {event.name}" for event in machine.events.values() for name in _arguments_read_later(event)
+            f"{name} of {event.name}" for event in machine.events.values() for name in arguments_read_later(event)
         }
         self.slots = [*machine.data, *sorted(self.stored)]
         self.initial: list[int | None] = [*self.data.initial, *(0 for _ in self.stored)]

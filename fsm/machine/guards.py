@@ -14,7 +14,7 @@ from fsm.machine.conditions import All, Compare, Condition, Not, Some, compariso
 from fsm.machine.terms import DataUpdate, Range, Term, Values, Variable, assignments, bounds, evaluator, names_in
 
 if TYPE_CHECKING:
-    from fsm.machine import Event, Machine
+    from fsm.machine import Event, Machine, Outcome
 
 
 MOST_BOXES: Final = 50_000
@@ -37,11 +37,16 @@ class Guarded(Protocol):
 E = TypeVar("E", bound=Guarded)
 
 
-def reads_arguments_later(event: Event) -> bool:
-    """Check whether the end of a call that takes time reads an argument."""
-    ways = (way for end in event.ends.values() for way in end.outcomes)
-    read = {name for way in ways for name in names_of(way.when.means if way.when else None, way.updates)}
-    return not read.isdisjoint(event.arguments)
+def arguments_read(event: Event, ways: Iterable[Outcome] | None = None) -> set[str]:
+    """Return the arguments of *event* that *ways* read, or any of its outcomes if *ways* is not given."""
+    ways = event.outcomes() if ways is None else ways
+    names = (name for way in ways for name in names_of(way.when.means if way.when else None, way.updates))
+    return event.arguments.keys() & names
+
+
+def arguments_read_later(event: Event) -> set[str]:
+    """Return the arguments that the end of a call reads."""
+    return arguments_read(event, [way for end in event.ends.values() for way in end.outcomes])
 
 
 def has_data(machine: Machine) -> bool:

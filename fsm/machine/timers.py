@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.conditions import All, Compare, Condition, WrittenCondition
+from fsm.machine.conditions import Compare, Condition, WrittenCondition, all_of
 from fsm.machine.terms import Combined, Constant, DataUpdate, Read, Term, Variable
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _update(timer: Timer, term: Term) -> DataUpdate:
 
 
 def _all(conditions: list[Condition]) -> WrittenCondition | None:
-    means = conditions[0] if len(conditions) == 1 else All(of=tuple(conditions))
+    means = all_of(conditions)
     return WrittenCondition(text="", means=means) if conditions else None
 
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Final
 
 from fsm.checker.comparable import why_not_equivalent
-from fsm.checker.enumerated import arguments_read, each_argument, enumerated
+from fsm.checker.enumerated import each_argument, enumerated
 from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Rules
@@ -25,6 +25,7 @@ from fsm.machine.evidence import (
     Side,
 )
 from fsm.machine.graph import Graph
+from fsm.machine.guards import arguments_read
 from fsm.machine.product import SystemTable
 from fsm.machine.product.system import JointEvent, Locals
 from fsm.machine.table import Table

@@ -12,7 +12,7 @@ from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenDomain, WrittenOutcome, WrittenVariable
 from fsm.language.read.toml import Keys
 from fsm.machine import Event, Machine, Moves, Outcome
-from fsm.machine.conditions import All, Compare, Condition, Not, Some, WrittenCondition
+from fsm.machine.conditions import All, Compare, Condition, Not, Some, WrittenCondition, any_of
 from fsm.machine.guards import TooManyValuesError, solution
 from fsm.machine.terms import OPERATORS, Argument, Constant, DataUpdate, Variable, assignments
 
@@ -155,7 +155,7 @@ class Guards:
 
 
 def _otherwise(guards: Sequence[Condition]) -> WrittenCondition:
-    means = Not(of=guards[0] if len(guards) == 1 else Some(of=tuple(guards))) if guards else All(of=())
+    means = Not(of=any_of(guards)) if guards else All(of=())
     return WrittenCondition(text=OTHERWISE, means=means)
 
 

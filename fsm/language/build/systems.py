@@ -27,7 +27,7 @@ from fsm.language.vocabularies import (
 )
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition
-from fsm.machine.guards import reads_arguments_later
+from fsm.machine.guards import arguments_read_later
 from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System, Variant
 from fsm.machine.terms import Variable
 from fsm.machine.versions import meant
@@ -337,7 +337,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             first = error.problems[0]
             problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
-        later = [event.name for event in machine.events.values() if reads_arguments_later(event)]
+        later = [event.name for event in machine.events.values() if arguments_read_later(event)]
         if machine.timers or later:
             has = f"a call '{later[0]}' whose end reads an argument" if later else "timers"
             what = f"machine '{each.machine}' has {has}, which parts of systems cannot have"

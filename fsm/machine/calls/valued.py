@@ -156,8 +156,8 @@ def _joint(data: DataEffects) -> Iterator[str]:
             yield each.name
 
 
-def with_data(table: Table, most: int = MOST) -> Table:
-    """Return *table* with values, or *table* itself if its machine has no data.
+def with_data(table: Table, most: int = MOST, *, kind: type[ValuedTable] = ValuedTable) -> Table:
+    """Return *table* with values, as a table of this *kind*, or *table* itself if its machine has no data.
 
     After *most* cells have been used, new values become unknown.
     """
@@ -166,7 +166,7 @@ def with_data(table: Table, most: int = MOST) -> Table:
     numbers = Numbering((state, data.unknown) for state in range(len(table.states)))
     initial, rows = numbers[table.initial, data.initial], _Rows(table.rows)
     rows.called = Numbering((row, (None,) * len(of)) for row, of in enumerate(data.arguments))
-    return ValuedTable(
+    return kind(
         machine=table.machine,
         states=[table.states[bare] for bare, _ in numbers.listed],
         shows=[table.shows[bare] for bare, _ in numbers.listed],
